@@ -1,0 +1,1 @@
+# Install and export: find_package(libddp) and libddp.pc.
