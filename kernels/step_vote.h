@@ -62,7 +62,8 @@ enum VoteFlag : std::uint32_t {
   kVoteStop = 1u,          ///< this rank asks all to stop after this step
   kVoteHasLoss = 2u,       ///< `loss` was given
   kVoteHasReplica = 4u,    ///< `replica` was computed this step
-  kVoteLossNotFinite = 8u  ///< `loss` is infinite or NaN
+  kVoteLossNotFinite = 8u,  ///< `loss` is infinite or NaN
+  kVoteJoined = 16u  ///< this rank has no more data and follows the others
 };
 
 /// How votes become a decision; equal on all ranks.
@@ -103,7 +104,8 @@ struct StepControl {
   std::int32_t loss_rank = -1;      ///< first rank whose loss is not finite
   std::int32_t stop = 0;            ///< 1: some rank asked to stop
   std::int32_t operations_rank = -1;  ///< first rank that differs from rank 0
-  std::int32_t replica_rank = -1;     ///< first rank that differs from rank 0
+  std::int32_t replica_rank = -1;  ///< first rank that differs from rank 0
+  std::int32_t all_joined = 0;  ///< 1: no rank has data, nothing was applied
   std::uint32_t step = 0;
 };
 
@@ -117,7 +119,8 @@ void cast_vote(const Vote& host_part, const NormPart* parts,
 
 /// Combines `rules.world` votes, in rank order, into *control. Every rank
 /// computes the same bits. An update is not applied when operations differ
-/// between ranks, or when something is not finite and the rules say skip.
+/// between ranks, when something is not finite and the rules say skip (which
+/// counts as skipped), or when all ranks have joined (which does not).
 void decide(const Vote* votes, const VoteRules& rules, StepControl* control,
             StreamView stream);
 
