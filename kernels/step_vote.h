@@ -41,8 +41,8 @@ struct NormPart {
 /// in an order that depends on the table alone: equal input gives equal bits
 /// from run to run. Reads each gradient once, sources summed in list order.
 /// `power` is read for NormKind::kPower only.
-void norm(const UpdateTable& table, NormKind kind, double power,
-          NormPart* part, StreamView stream);
+void norm(const UpdateTable& table, NormKind kind, double power, NormPart* part,
+          StreamView stream);
 
 /// What one rank says. 64 bytes, sent as bytes.
 struct alignas(64) Vote {
@@ -101,8 +101,8 @@ struct StepControl {
   double num_items = 0;  ///< sum over ranks
   std::int64_t first_non_finite = kAllFinite;
   std::int32_t non_finite_rank = -1;  ///< rank that saw it, or -1
-  std::int32_t loss_rank = -1;      ///< first rank whose loss is not finite
-  std::int32_t stop = 0;            ///< 1: some rank asked to stop
+  std::int32_t loss_rank = -1;        ///< first rank whose loss is not finite
+  std::int32_t stop = 0;              ///< 1: some rank asked to stop
   std::int32_t operations_rank = -1;  ///< first rank that differs from rank 0
   std::int32_t replica_rank = -1;  ///< first rank that differs from rank 0
   std::int32_t all_joined = 0;  ///< 1: no rank has data, nothing was applied
@@ -110,12 +110,12 @@ struct StepControl {
 };
 
 /// Assembles *vote from `host_part`, the `count` NormParts at `parts` (summed,
-/// or maximised, in order), the loss at `loss` (a float on the device, or null to use
-/// host_part's) and the checksum at `replica` (null: none). Sets the flags
-/// kVoteHasLoss, kVoteHasReplica and kVoteLossNotFinite accordingly.
-void cast_vote(const Vote& host_part, const NormPart* parts,
-               std::int32_t count, NormKind kind, const float* loss,
-               const std::uint64_t* replica, Vote* vote, StreamView stream);
+/// or maximised, in order), the loss at `loss` (a float on the device, or null
+/// to use host_part's) and the checksum at `replica` (null: none). Sets the
+/// flags kVoteHasLoss, kVoteHasReplica and kVoteLossNotFinite accordingly.
+void cast_vote(const Vote& host_part, const NormPart* parts, std::int32_t count,
+               NormKind kind, const float* loss, const std::uint64_t* replica,
+               Vote* vote, StreamView stream);
 
 /// Combines `rules.world` votes, in rank order, into *control. Every rank
 /// computes the same bits. An update is not applied when operations differ
