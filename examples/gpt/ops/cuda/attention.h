@@ -8,6 +8,7 @@
 /// Since all means save the same, one may do forward and another backward.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 
 #include "examples/gpt/ops/cuda/scratch.h"
@@ -31,7 +32,7 @@ struct AttentionBackward {
 /// for bit, at the price of computing the scores twice.
 bool flash_attention_supports(const Context& context,
                               const AttentionShape& shape, ddp::DType dtype,
-                              const TensorView& qkv);
+                              std::initializer_list<const void*> memory);
 void flash_attention_forward(const Context& context,
                              const AttentionForward& args);
 void flash_attention_backward(Context& context, const AttentionBackward& args);
