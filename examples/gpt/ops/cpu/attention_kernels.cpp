@@ -33,14 +33,23 @@ GPT_INLINE void tile(float* c, int64_t c_row, const float* a, int64_t a_row,
                      int64_t a_k, const float* b, int64_t b_k, int64_t depth,
                      bool accumulate) {
   Vec s[kTileRows][registers] = {};
+  const float* a0 = a;
+  const float* a1 = a + a_row;
+  const float* a2 = a + 2 * a_row;
+  const float* a3 = a + 3 * a_row;
   for (int64_t k = 0; k < depth; ++k) {
-    Vec column[registers];
-    for (int j = 0; j < registers; ++j)
-      column[j] = load(b + k * b_k + j * kLanes);
-    for (int i = 0; i < kTileRows; ++i) {
-      const Vec row = splat(a[i * a_row + k * a_k]);
-      for (int j = 0; j < registers; ++j) s[i][j] += row * column[j];
+    for (int j = 0; j < registers; ++j) {
+      const Vec column = load(b + j * kLanes);
+      s[0][j] += splat(*a0) * column;
+      s[1][j] += splat(*a1) * column;
+      s[2][j] += splat(*a2) * column;
+      s[3][j] += splat(*a3) * column;
     }
+    a0 += a_k;
+    a1 += a_k;
+    a2 += a_k;
+    a3 += a_k;
+    b += b_k;
   }
   for (int i = 0; i < kTileRows; ++i)
     for (int j = 0; j < registers; ++j) {
@@ -70,37 +79,39 @@ static void product(float* c, int64_t c_row, const float* a, int64_t a_row,
 static void pack(float* to, const float* from, int64_t stride,
                  int64_t sequence, int64_t head_size, Sizes size,
                  float scale) {
-  for (int64_t row = 0; row < size.rows; ++row) {
+  for (int64_t row = 0; row < sequence; ++row) {
     float* p = to + row * size.columns;
-    const int64_t filled = row < sequence ? head_size : 0;
-    for (int64_t i = 0; i < filled; ++i) p[i] = from[row * stride + i] * scale;
-    for (int64_t i = filled; i < size.columns; ++i) p[i] = 0;
+    for_chunks(head_size, [&](int64_t i, auto n) {
+      store(p + i, load(from + row * stride + i, n) * scale);
+    });
   }
+  for (int64_t i = sequence * size.columns; i < size.rows * size.columns; ++i)
+    to[i] = 0;
 }
 
 /// The same, transposed: to[column][row].
 static void pack_transposed(float* to, const float* from, int64_t stride,
                             int64_t sequence, int64_t head_size, Sizes size) {
-  for (int64_t column = 0; column < size.columns; ++column)
-    for (int64_t row = 0; row < size.rows; ++row)
-      to[column * size.rows + row] =
-          row < sequence && column < head_size ? from[row * stride + column]
-                                               : 0;
+  if (sequence < size.rows || head_size < size.columns)
+    for (int64_t i = 0; i < size.rows * size.columns; ++i) to[i] = 0;
+  for (int64_t row = 0; row < sequence; ++row)
+    for (int64_t column = 0; column < head_size; ++column)
+      to[column * size.rows + row] = from[row * stride + column];
 }
 
 static void unpack(float* to, const float* from, int64_t stride,
                    int64_t sequence, int64_t head_size, Sizes size,
                    float scale) {
   for (int64_t row = 0; row < sequence; ++row)
-    for (int64_t i = 0; i < head_size; ++i)
-      to[row * stride + i] = from[row * size.columns + i] * scale;
+    for_chunks(head_size, [&](int64_t i, auto n) {
+      store(to + row * stride + i, load(from + row * size.columns + i) * scale,
+            n);
+    });
 }
 
 /// The first `count` lanes, 0 for the rest.
 GPT_INLINE Vec keep_first(Vec v, int64_t count) {
-  for (int lane = 0; lane < kLanes; ++lane)
-    if (lane >= count) v[lane] = 0;
-  return v;
+  return lane_numbers() < static_cast<std::int32_t>(count) ? v : Vec{};
 }
 
 /// scores[j] = softmax over the first `visible` of them, 0 for the rest of
@@ -207,10 +218,12 @@ void attention_backward(const AttentionHead& head, float* scratch) {
   pack(dout, head.dout, head.out_stride, t, h, size, 1);
   for (int64_t i = 0; i < matrix; ++i) dk[i] = dv[i] = 0;
   for (int64_t row = 0; row < size.rows; ++row) {
-    float delta = 0;
-    for (int64_t i = 0; row < t && i < h; ++i)
-      delta += dout[row * size.columns + i] * head.out[row * head.out_stride + i];
-    deltas[row] = delta;
+    Vec delta = {};
+    for_chunks(row < t ? h : 0, [&](int64_t i, auto n) {
+      delta += load(dout + row * size.columns + i, n) *
+               load(head.out + row * head.out_stride + i, n);
+    });
+    deltas[row] = sum(delta);
   }
 
   for (int64_t begin = 0; begin < size.rows; begin += kBlock) {

@@ -62,6 +62,13 @@ GPT_INLINE void for_chunks(std::int64_t count, Body body) {
   if (i < count) body(i, Part{count - i});
 }
 
+/// 0, 1, 2, ...
+GPT_INLINE VecInt lane_numbers() {
+  VecInt v;
+  for (int i = 0; i < kLanes; ++i) v[i] = i;
+  return v;
+}
+
 GPT_INLINE float sum(Vec v) {
   float total = 0;
   for (int i = 0; i < kLanes; ++i) total += v[i];
