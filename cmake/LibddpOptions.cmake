@@ -1,43 +1,27 @@
-# All options of the build, and the parts they need.
+# All options of the build.
 
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
+include(LibddpCudaToolkit)
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI QUIET COMPONENTS CXX)
 
-find_package(MPI QUIET COMPONENTS C)
-include(CheckLanguage)
-check_language(CUDA)
-set(_cuda_found OFF)
-if(CMAKE_CUDA_COMPILER)
-  set(_cuda_found ON)
-endif()
-
-option(LIBDDP_MPI "The mpi backend and MPI rendezvous" ${MPI_C_FOUND})
-option(LIBDDP_CUDA "CUDA kernels and the nccl backend" ${_cuda_found})
+option(LIBDDP_MPI "The mpi backend and meeting over MPI" ${MPI_CXX_FOUND})
+option(LIBDDP_CUDA "CUDA kernels and the nccl backend"
+       ${LIBDDP_CUDA_COMPLETE})
+option(BUILD_SHARED_LIBS "Shared libraries instead of static ones" OFF)
 option(LIBDDP_TESTS "Tests" ${PROJECT_IS_TOP_LEVEL})
 option(LIBDDP_EXAMPLES "Example programs" ${PROJECT_IS_TOP_LEVEL})
 option(LIBDDP_BENCHMARKS "Benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(LIBDDP_INSTALL "Rules for install and export" ${PROJECT_IS_TOP_LEVEL})
 option(LIBDDP_WERROR "Warnings are errors" OFF)
+set(LIBDDP_SANITIZE "" CACHE STRING
+    "Sanitizers for all of our code: address,undefined or thread")
+set(LIBDDP_TEST_PYTHON "" CACHE FILEPATH
+    "Python with torch for the tests that compare with it")
 
-find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(spdlog REQUIRED)
-find_package(nlohmann_json REQUIRED)
-if(LIBDDP_MPI)
-  find_package(MPI REQUIRED COMPONENTS C)
-endif()
-if(LIBDDP_CUDA)
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)
-  endif()
-  # CMake before 3.25.2 does not know how nvcc spells C++20.
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
-  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
-  set(CMAKE_CUDA_STANDARD 20)
-  enable_language(CUDA)
-  find_package(CUDAToolkit 12.1 REQUIRED)
+if(LIBDDP_SANITIZE)
+  add_compile_options(
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${LIBDDP_SANITIZE}>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=${LIBDDP_SANITIZE})
 endif()

@@ -22,8 +22,7 @@ Buffer allocate_host(std::size_t bytes) {
       bytes + kAlignment < bytes
           ? 0
           : (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  void* data =
-      rounded == 0 ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  void* data = rounded == 0 ? nullptr : std::aligned_alloc(kAlignment, rounded);
   DDP_EXPECT(data != nullptr, DeviceError, "cannot allocate ", bytes,
              " bytes of host memory");
   return Buffer(data, bytes, Device::cpu(), [](void* p) { std::free(p); });
@@ -81,14 +80,13 @@ Buffer Buffer::allocate_pinned(std::size_t bytes, Device device) {
   if (device.is_cpu()) return allocate_host(bytes);
   DeviceGuard guard(device);
   void* data = nullptr;
-  const cudaError_t result =
-      cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  const cudaError_t result = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (result != cudaSuccess) {
     (void)cudaGetLastError();
-    throw DeviceError(concat("cannot allocate ", bytes,
-                             " bytes of page-locked host memory: ",
-                             cudaGetErrorString(result),
-                             "; see `ulimit -l` and the memory of the host"));
+    throw DeviceError(concat(
+        "cannot allocate ", bytes,
+        " bytes of page-locked host memory: ", cudaGetErrorString(result),
+        "; see `ulimit -l` and the memory of the host"));
   }
   return Buffer(data, bytes, Device::cpu(),
                 [](void* p) { (void)cudaFreeHost(p); });

@@ -20,9 +20,9 @@ namespace ddp::detail {
 }  // namespace ddp::detail
 
 /// Calls `expression` and throws DeviceError unless it gives cudaSuccess.
-#define DDP_CUDA(expression)                                \
-  do {                                                      \
-    const cudaError_t ddp_result = (expression);            \
-    if (ddp_result != cudaSuccess) [[unlikely]]             \
+#define DDP_CUDA(expression)                                    \
+  do {                                                          \
+    const cudaError_t ddp_result = (expression);                \
+    if (ddp_result != cudaSuccess) [[unlikely]]                 \
       ::ddp::detail::throw_cuda_error(ddp_result, #expression); \
   } while (false)

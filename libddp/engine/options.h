@@ -106,8 +106,7 @@ struct OverlapStatistics {
   struct Bucket {
     int index = 0;
     std::int64_t bytes = 0;
-    double ready_ms = 0;  ///< since the first gradient of the step
-    double done_ms = 0;
+    double launched_ms = 0;  ///< since the first gradient of the backward
   };
   std::vector<Bucket> buckets;
 };
