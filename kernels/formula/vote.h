@@ -42,6 +42,7 @@ struct Tally {
   std::int32_t non_finite_rank = -1;
   std::int32_t loss_rank = -1;
   std::int32_t stop = 0;
+  bool all_joined = true;
   std::uint64_t operations = 0;
   std::int32_t operations_rank = -1;
   std::uint64_t replica = 0;
@@ -58,6 +59,7 @@ DDP_HOST_DEVICE inline void count_health(Tally& t, const Vote& vote,
   }
   if ((vote.flags & kVoteLossNotFinite) && t.loss_rank < 0) t.loss_rank = rank;
   if (vote.flags & kVoteStop) t.stop = 1;
+  if (!(vote.flags & kVoteJoined)) t.all_joined = false;
   if (vote.operations != t.operations && t.operations_rank < 0)
     t.operations_rank = rank;
   if (!(vote.flags & kVoteHasReplica)) return;
@@ -97,16 +99,17 @@ DDP_HOST_DEVICE inline void conclude(const Tally& t, const VoteRules& rules,
       rules.clip_norm > 0 && norm > rules.clip_norm && is_finite(norm);
   const bool finite =
       t.first_non_finite == kAllFinite && t.loss_rank < 0 && is_finite(norm);
-  const bool apply =
-      t.operations_rank < 0 && (finite || !rules.skip_non_finite);
+  const bool apply = t.operations_rank < 0 && !t.all_joined &&
+                     (finite || !rules.skip_non_finite);
+  const bool skips = !apply && !t.all_joined;
 
   StepControl& c = *control;
   c.gradient_scale =
       static_cast<float>(clips ? scale * (rules.clip_norm / norm) : scale);
   c.apply = apply ? 1 : 0;
   c.time += apply ? 1 : 0;
-  c.skipped += apply ? 0 : 1;
-  c.skipped_in_a_row = apply ? 0 : c.skipped_in_a_row + 1;
+  c.skipped += skips ? 1 : 0;
+  c.skipped_in_a_row = apply ? 0 : c.skipped_in_a_row + (skips ? 1 : 0);
   c.norm = norm;
   c.loss = t.losses > 0 ? t.loss / static_cast<double>(t.losses) : 0.0;
   c.num_items = t.num_items;
@@ -114,6 +117,7 @@ DDP_HOST_DEVICE inline void conclude(const Tally& t, const VoteRules& rules,
   c.non_finite_rank = t.non_finite_rank;
   c.loss_rank = t.loss_rank;
   c.stop = t.stop;
+  c.all_joined = t.all_joined ? 1 : 0;
   c.operations_rank = t.operations_rank;
   c.replica_rank = t.replica_rank;
   c.step = t.step;

@@ -5,6 +5,7 @@
 #include "libddp/backends/backend.h"
 #include "libddp/base/log.h"
 #include "libddp/base/nearest.h"
+#include "libddp/comm/checked_communicator.h"
 #include "libddp/device/stream.h"
 
 namespace ddp {
@@ -56,7 +57,11 @@ DataParallel::Impl::Impl(const World& world_in,
       mailbox(world.device(), options.max_steps_in_flight) {
   expect_equal_plans(plan, world.control(), world.rank(),
                      Deadline::in(world.collective_timeout()));
-  communicator = make_communicator(world, options.backend);
+  auto opened = make_communicator(world, options.backend);
+  if (options.checked)
+    opened = std::make_unique<CheckedCommunicator>(
+        std::move(opened), world);
+  communicator = std::make_unique<RecordedCommunicator>(std::move(opened));
   for (int a = 0; a < static_cast<int>(plan.arenas().size()); ++a)
     memory.push_back(allocate_arena(a));
   std::vector<TensorView> gradients;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libddp/comm/recorded_communicator.h"
 #include "libddp/engine/data_parallel.h"
 #include "libddp/engine/mailbox.h"
 #include "libddp/engine/usage.h"
@@ -78,10 +79,11 @@ struct DataParallel::Impl {
   template <typename Act>
   auto guarded(const char* call, Act act) -> decltype(act());
   [[noreturn]] void fail(const char* call, const Error& error);
+  std::string stall_report();
 
   World world;
   DataParallelOptions options;
-  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<RecordedCommunicator> communicator;
   Plan plan;
   std::vector<Buffer> buffers;  ///< outlive what follows
   std::vector<ArenaMemory> memory;

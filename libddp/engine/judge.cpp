@@ -58,7 +58,7 @@ void DataParallel::Impl::judge(const Mailbox::Letter& letter) {
                  "last check: restart from a checkpoint, and look at that "
                  "machine's memory and at code that writes weights on some "
                  "ranks only"));
-  if (c.non_finite_rank >= 0 || c.loss_rank >= 0) judge_non_finite(letter);
+  if (!c.apply && !c.all_joined) judge_non_finite(letter);
 }
 
 void DataParallel::Impl::judge_non_finite(const Mailbox::Letter& letter) {
@@ -71,8 +71,9 @@ void DataParallel::Impl::judge_non_finite(const Mailbox::Letter& letter) {
                           to_text(plan.parameters()[owner]),
                           " is infinite or NaN, seen by ",
                           world.describe(c.non_finite_rank))
-                 : concat("the loss is infinite or NaN on ",
-                          world.describe(c.loss_rank));
+      : c.loss_rank >= 0 ? concat("the loss is infinite or NaN on ",
+                                  world.describe(c.loss_rank))
+                         : concat("the norm of the gradient is ", c.norm);
   const std::string text =
       concat("step ", letter.step, ": ", what, "; weights and optimizer state "
              "are as before the step");
@@ -89,22 +90,40 @@ void DataParallel::Impl::judge_non_finite(const Mailbox::Letter& letter) {
   warned_non_finite = true;
 }
 
-void DataParallel::Impl::raise_operations_differ(const StepControl& control) {
+void DataParallel::Impl::raise_operations_differ(const StepControl& decision) {
   const auto logs = world.control().exchange(
-      "libddp/operations", recent_operations(),
+      "libddp/operations", communicator->recent(),
       Deadline::in(world.collective_timeout()));
   throw InvalidArgument(concat(
-      "rank ", world.rank(), ": ", world.describe(control.operations_rank),
-      " issued other collectives than rank 0 before step ", control.step,
+      "rank ", world.rank(), ": ", world.describe(decision.operations_rank),
+      " issued other collectives than rank 0 before step ", decision.step,
       "; the update was not applied. Rank 0: ", logs[0], ". Rank ",
-      control.operations_rank, ": ", logs[control.operations_rank],
+      decision.operations_rank, ": ", logs[decision.operations_rank],
       ". Issue the same operations, in the same order, on all ranks"));
 }
 
+/// After a collective has timed out, every rank that can still talk says
+/// where it is: who issued something else, and who says nothing.
+std::string DataParallel::Impl::stall_report() {
+  const std::string mine =
+      concat("step ", steps, ", ", communicator->recent());
+  try {
+    const auto all = world.control().exchange(
+        "libddp/stall", mine, Deadline::in(std::chrono::seconds(5)));
+    std::string text = "; where each rank is:";
+    for (int rank = 0; rank < world.size(); ++rank)
+      text += concat(" [rank ", rank, ": ", all[rank], "]");
+    return text;
+  } catch (const Error& error) {
+    return concat("; where each rank is could not be collected: ",
+                  error.what(), "; this rank: ", mine);
+  }
+}
+
 void DataParallel::Impl::fail(const char* call, const Error& error) {
-  const std::string text =
-      concat(world.describe(world.rank()), ", ", call, " of step ", steps,
-             ": ", error.what());
+  std::string text = concat(world.describe(world.rank()), ", ", call,
+                            " of step ", steps, ": ", error.what());
+  if (error.kind() == ErrorKind::kTimeout) text += stall_report();
   failure = Error(text, error.kind());
   world.control().announce_failure(error.kind(), text);
   communicator->abort(text);

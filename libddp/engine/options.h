@@ -84,7 +84,7 @@ struct StepInput {
 struct StepReport {
   std::int64_t step = 0;
   bool applied = true;
-  /// Mean over ranks; NaN where none was given.
+  /// Mean over the ranks that gave one; 0 where none did.
   double loss = 0;
   /// Of the averaged gradient, before clipping.
   double norm = 0;

@@ -119,6 +119,7 @@ void DataParallel::Impl::vote(const StepInput& input, std::uint32_t flags,
   mine.loss = input.loss.value_or(0);
   mine.flags = flags | (input.loss ? kVoteHasLoss : 0u);
   mine.step = steps;
+  mine.operations = communicator->hash();
   Vote* own = votes.as<Vote>() + world.rank();
   cast_vote(mine, optimizer->norm_parts(), optimizer->norm_part_count(),
             rule.kind, input.device_loss,
