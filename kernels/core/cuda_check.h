@@ -34,19 +34,17 @@ inline const char* cuda_advice(cudaError_t error) {
 
 [[noreturn]] inline void throw_cuda(cudaError_t error, const char* call,
                                     const char* file, int line) {
-  throw DeviceError(concat(call, " (", file, ":", line, ") failed: ",
-                           cudaGetErrorName(error), ", ",
-                           cudaGetErrorString(error), "; ",
-                           cuda_advice(error)));
+  throw DeviceError(
+      concat(call, " (", file, ":", line, ") failed: ", cudaGetErrorName(error),
+             ", ", cudaGetErrorString(error), "; ", cuda_advice(error)));
 }
 
 }  // namespace ddp::detail
 
 /// Evaluates `call` once and throws unless it gives cudaSuccess.
-#define DDP_CUDA(call)                                                  \
-  do {                                                                  \
-    const cudaError_t ddp_cuda_error_ = (call);                         \
-    if (ddp_cuda_error_ != cudaSuccess) [[unlikely]]                    \
-      ::ddp::detail::throw_cuda(ddp_cuda_error_, #call, __FILE__,       \
-                                __LINE__);                              \
+#define DDP_CUDA(call)                                                       \
+  do {                                                                       \
+    const cudaError_t ddp_cuda_error_ = (call);                              \
+    if (ddp_cuda_error_ != cudaSuccess) [[unlikely]]                         \
+      ::ddp::detail::throw_cuda(ddp_cuda_error_, #call, __FILE__, __LINE__); \
   } while (false)

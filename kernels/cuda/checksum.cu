@@ -6,8 +6,8 @@ namespace ddp::cuda {
 namespace {
 
 /// Bytes [index * 8, index * 8 + 8) of the data, zeros behind its end.
-__device__ std::uint64_t word_at(const unsigned char* data,
-                                 std::int64_t bytes, std::int64_t index) {
+__device__ std::uint64_t word_at(const unsigned char* data, std::int64_t bytes,
+                                 std::int64_t index) {
   std::uint64_t word = 0;
   const std::int64_t begin = index * 8;
   for (int i = 0; i < 8 && begin + i < bytes; ++i)
@@ -27,11 +27,11 @@ __device__ std::uint64_t sum_block(std::uint64_t value) {
 }
 
 /// `pairs` of words are read 16 bytes at a time; the rest byte by byte.
-__global__ void __launch_bounds__(kThreads) checksum_kernel(
-    const unsigned char* data, std::int64_t bytes, std::int64_t pairs,
-    std::uint64_t seed, unsigned long long* result) {
-  const std::int64_t thread =
-      blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+__global__ void __launch_bounds__(kThreads)
+    checksum_kernel(const unsigned char* data, std::int64_t bytes,
+                    std::int64_t pairs, std::uint64_t seed,
+                    unsigned long long* result) {
+  const std::int64_t thread = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   const std::int64_t threads = std::int64_t{kThreads} * gridDim.x;
   std::uint64_t sum = thread == 0 ? formula::checksum_start(bytes, seed) : 0;
 #pragma unroll 4
@@ -45,8 +45,7 @@ __global__ void __launch_bounds__(kThreads) checksum_kernel(
     sum += formula::checksum_term(word_at(data, bytes, i), i, seed);
   sum = sum_block(sum);
   // Sums modulo 2^64 do not depend on the order of the blocks.
-  if (threadIdx.x == 0)
-    atomicAdd(result, static_cast<unsigned long long>(sum));
+  if (threadIdx.x == 0) atomicAdd(result, static_cast<unsigned long long>(sum));
 }
 
 }  // namespace

@@ -22,17 +22,16 @@ void with_type(DType dtype, const Body& body) {
     case DType::kBFloat16: return body(Type<bfloat16>{});
     case DType::kFloat16: return body(Type<float16>{});
     default:
-      throw InvalidArgument(
-          concat("dtype ", name(dtype), " is not floating; pass float32, "
-                 "float64, bfloat16 or float16"));
+      throw InvalidArgument(concat("dtype ", name(dtype),
+                                   " is not floating; pass float32, "
+                                   "float64, bfloat16 or float16"));
   }
 }
 
 template <typename Body>
 void with_types(DType first, DType second, const Body& body) {
-  with_type(first, [&](auto a) {
-    with_type(second, [&](auto b) { body(a, b); });
-  });
+  with_type(first,
+            [&](auto a) { with_type(second, [&](auto b) { body(a, b); }); });
 }
 
 }  // namespace ddp::cuda

@@ -5,8 +5,8 @@
 namespace ddp::cuda {
 namespace {
 
-constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64,
-                            DType::kBFloat16, DType::kFloat16};
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kBFloat16,
+                            DType::kFloat16};
 
 template <typename T, typename F>
 struct CastOp {
@@ -27,9 +27,7 @@ struct AccumulateOp {
   __device__ void operator()(Count<kCount>, T* to, const F* from) const {
     using S = formula::Wide<T, F>;
     Pack<S, kCount> sum = widen<S>(load<kCount>(to));
-    const Pack<S, kCount> more = widen<S>(load<kCount>(from));
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum.at[i] += more.at[i];
+    add(sum, widen<S>(load<kCount>(from)));
     store(to, narrow<T>(sum));
   }
 };
@@ -127,34 +125,25 @@ struct ZeroOp {
   }
 };
 
-__global__ void __launch_bounds__(kThreads) zero_bytes_kernel(
-    unsigned char* data, std::int64_t bytes) {
+__global__ void __launch_bounds__(kThreads)
+    zero_bytes_kernel(unsigned char* data, std::int64_t bytes) {
   for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
        i < bytes; i += std::int64_t{kThreads} * gridDim.x)
     data[i] = 0;
 }
 
 template <typename T, typename G>
-__global__ void __launch_bounds__(kThreads) sum_kernel(
-    T* to, const __grid_constant__ PeerList sources, std::int64_t numel,
-    std::int64_t head) {
+__global__ void __launch_bounds__(kThreads)
+    sum_kernel(T* to, const __grid_constant__ PeerList sources,
+               std::int64_t numel, std::int64_t head) {
   using S = formula::Wide<T, G>;
   constexpr int kWidth = kVectorElements;
   const auto add = [&](auto count, std::int64_t i) {
     constexpr int kCount = decltype(count)::value;
-    Pack<S, kCount> sum = widen<S>(
-        load<kCount>(static_cast<const G*>(sources.data[0]) + i));
-    for (int s = 1; s < sources.count; ++s) {
-      const Pack<S, kCount> more = widen<S>(
-          load<kCount>(static_cast<const G*>(sources.data[s]) + i));
-#pragma unroll
-      for (int j = 0; j < kCount; ++j) sum.at[j] += more.at[j];
-    }
-    store(to + i, narrow<T>(sum));
+    store(to + i, narrow<T>(load_sum<S, kCount, G>(sources, i)));
   };
   const std::int64_t vectors = (numel - head) / kWidth * kWidth;
-  const std::int64_t thread =
-      blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  const std::int64_t thread = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   const std::int64_t threads = std::int64_t{kThreads} * gridDim.x;
 #pragma unroll 2
   for (std::int64_t i = thread * kWidth; i < vectors; i += threads * kWidth)
@@ -166,12 +155,12 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(
 template <typename T, typename G>
 void launch_sum(const TensorView& destination, const PeerList& sources,
                 StreamView stream) {
-  int head = common_head(destination.data, sizeof(T), destination.data,
-                         sizeof(T));
+  int head =
+      common_head(destination.data, sizeof(T), destination.data, sizeof(T));
   int period = sizeof(T) == 8 ? 2 : 4;
   for (int s = 0; s < sources.count; ++s) {
-    const int both = common_head(destination.data, sizeof(T), sources.data[s],
-                                 sizeof(G));
+    const int both =
+        common_head(destination.data, sizeof(T), sources.data[s], sizeof(G));
     const int source_period = sizeof(G) == 8 ? 2 : 4;
     if (head < 0 || both < 0 ||
         (period == 4 && source_period == 4 && both != head)) {
@@ -182,12 +171,12 @@ void launch_sum(const TensorView& destination, const PeerList& sources,
     }
   }
   const std::int64_t numel = destination.numel;
-  const std::int64_t lead = head < 0 ? numel : std::min<std::int64_t>(head, numel);
+  const std::int64_t lead =
+      head < 0 ? numel : std::min<std::int64_t>(head, numel);
   static Residency residency;
   auto* kernel = &sum_kernel<T, G>;
-  const unsigned grid =
-      grid_of((numel + kThreads - 1) / kThreads,
-              residency.blocks(kernel, stream.device));
+  const unsigned grid = grid_of((numel + kThreads - 1) / kThreads,
+                                residency.blocks(kernel, stream.device));
   kernel<<<grid, kThreads, 0, handle(stream)>>>(destination.as<T>(), sources,
                                                 numel, lead);
   DDP_CUDA_LAUNCHED();
@@ -204,8 +193,8 @@ void fill_zero(std::span<const TensorView> tensors, StreamView stream) {
     const int head = head_of(tensor.data, 4, 16);
     if (head < 0 || bytes % 4 != 0) {  // not made of whole aligned words
       const std::int64_t blocks = (bytes + kThreads - 1) / kThreads;
-      zero_bytes_kernel<<<grid_of(blocks, 1024), kThreads, 0,
-                          handle(stream)>>>(tensor.as<unsigned char>(), bytes);
+      zero_bytes_kernel<<<grid_of(blocks, 1024), kThreads, 0, handle(stream)>>>(
+          tensor.as<unsigned char>(), bytes);
       DDP_CUDA_LAUNCHED();
       continue;
     }

@@ -64,8 +64,7 @@ class Residency {
 };
 
 inline unsigned grid_of(std::int64_t work, int resident) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>(work, 1, resident));
+  return static_cast<unsigned>(std::clamp<std::int64_t>(work, 1, resident));
 }
 
 }  // namespace ddp::cuda

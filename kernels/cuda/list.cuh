@@ -85,8 +85,8 @@ __device__ inline int tensor_of(const TensorList& list, std::int32_t piece) {
 
 /// Calls op(Count<n>{}, to, from, index) for all elements of all tensors.
 template <typename T, typename F, typename Op>
-__global__ void __launch_bounds__(kThreads) list_kernel(
-    const __grid_constant__ TensorList list, const Op op) {
+__global__ void __launch_bounds__(kThreads)
+    list_kernel(const __grid_constant__ TensorList list, const Op op) {
   const std::int32_t total = list.pieces[list.count - 1];
   for (std::int64_t piece = blockIdx.x; piece < total; piece += gridDim.x) {
     const int t = tensor_of(list, static_cast<std::int32_t>(piece));
@@ -95,9 +95,9 @@ __global__ void __launch_bounds__(kThreads) list_kernel(
     T* to = static_cast<T*>(list.to[t]) + begin;
     const F* from = static_cast<const F*>(list.from[t]) + begin;
     const std::int64_t rest = list.numel[t] - begin;
-    const std::int32_t count =
-        rest < kPieceElements ? static_cast<std::int32_t>(rest)
-                              : kPieceElements;
+    const std::int32_t count = rest < kPieceElements
+                                   ? static_cast<std::int32_t>(rest)
+                                   : kPieceElements;
     const std::int32_t head =
         list.head[t] < 0 || list.head[t] > count ? count : list.head[t];
     const std::int32_t vectors =
@@ -106,9 +106,8 @@ __global__ void __launch_bounds__(kThreads) list_kernel(
     for (std::int32_t i = threadIdx.x * kVectorElements; i < vectors;
          i += kThreads * kVectorElements)
       op(Count<kVectorElements>{}, to + head + i, from + head + i);
-    for_edges(head, count, [&](auto one, std::int32_t i) {
-      op(one, to + i, from + i);
-    });
+    for_edges(head, count,
+              [&](auto one, std::int32_t i) { op(one, to + i, from + i); });
   }
 }
 

@@ -35,8 +35,7 @@ __device__ std::int64_t earliest_in_block(std::int64_t value) {
   __syncthreads();
   if (threadIdx.x == 0) least = kAllFinite;
   __syncthreads();
-  if (value != kAllFinite)
-    atomicMin(&least, static_cast<long long>(value));
+  if (value != kAllFinite) atomicMin(&least, static_cast<long long>(value));
   __syncthreads();
   return least;
 }
@@ -55,7 +54,7 @@ __device__ double chunk_value(const UpdateRun& run, const Chunk& chunk,
 #pragma unroll
     for (int u = 0; u < kLoads; ++u)
       if (i + u * stride < vectors)
-        g[u] = load_sum<kWidth, G>(
+        g[u] = load_sum<S, kWidth, G>(
             run.gradient, chunk.begin + chunk.head + i + u * stride);
 #pragma unroll
     for (int u = 0; u < kLoads; ++u)
@@ -67,14 +66,14 @@ __device__ double chunk_value(const UpdateRun& run, const Chunk& chunk,
                            static_cast<double>(g[u].at[j]), power));
   }
   for_edges(chunk.head, chunk.count, [&](auto, std::int32_t i) {
-    const auto g = load_sum<1, G>(run.gradient, chunk.begin + i);
+    const auto g =
+        load_sum<formula::Wide<G>, 1, G>(run.gradient, chunk.begin + i);
     sums[0] = formula::norm_join<kKind>(
         sums[0],
         formula::norm_term<kKind>(static_cast<double>(g.at[0]), power));
   });
-  return formula::norm_join<kKind>(
-      formula::norm_join<kKind>(sums[0], sums[1]),
-      formula::norm_join<kKind>(sums[2], sums[3]));
+  return formula::norm_join<kKind>(formula::norm_join<kKind>(sums[0], sums[1]),
+                                   formula::norm_join<kKind>(sums[2], sums[3]));
 }
 
 /// Only for a chunk whose part is not finite: its speed does not matter.
@@ -83,7 +82,8 @@ __device__ std::int64_t find_non_finite(const UpdateRun& run,
                                         const Chunk& chunk) {
   std::int64_t first = kAllFinite;
   for (std::int32_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const auto g = load_sum<1, G>(run.gradient, chunk.begin + i);
+    const auto g =
+        load_sum<formula::Wide<G>, 1, G>(run.gradient, chunk.begin + i);
     if (!formula::is_finite(g.at[0])) {
       first = run.position + chunk.begin + i;
       break;
@@ -96,16 +96,15 @@ __device__ std::int64_t find_non_finite(const UpdateRun& run,
 /// whether an element was not finite; fp64 gradients may overflow instead,
 /// and then the search finds nothing.
 template <NormKind kKind, typename G>
-__global__ void __launch_bounds__(kThreads) chunk_kernel(
-    const UpdateRun* runs, const Chunk* chunks, std::int64_t count,
-    double power, NormPart* parts) {
+__global__ void __launch_bounds__(kThreads)
+    chunk_kernel(const UpdateRun* runs, const Chunk* chunks, std::int64_t count,
+                 double power, NormPart* parts) {
   __shared__ bool finite;
   for (std::int64_t k = blockIdx.x; k < count; k += gridDim.x) {
     const Chunk chunk = chunks[k];
     const UpdateRun& run = runs[chunk.run];
     NormPart part;
-    part.value =
-        join_block<kKind>(chunk_value<kKind, G>(run, chunk, power));
+    part.value = join_block<kKind>(chunk_value<kKind, G>(run, chunk, power));
     if (threadIdx.x == 0) finite = formula::is_finite(part.value);
     __syncthreads();
     if (!finite) part.first_non_finite = find_non_finite<G>(run, chunk);
@@ -115,8 +114,8 @@ __global__ void __launch_bounds__(kThreads) chunk_kernel(
 }
 
 template <NormKind kKind>
-__global__ void __launch_bounds__(kFinalThreads) join_kernel(
-    const NormPart* parts, std::int64_t count, NormPart* result) {
+__global__ void __launch_bounds__(kFinalThreads)
+    join_kernel(const NormPart* parts, std::int64_t count, NormPart* result) {
   NormPart total;
   for (std::int64_t k = threadIdx.x; k < count; k += kFinalThreads) {
     const NormPart part = parts[k];
@@ -145,15 +144,15 @@ void launch_norm(const UpdateTable& table, double power, NormPart* part,
           device.runs(), device.chunks(), count, power, device.parts());
       DDP_CUDA_LAUNCHED();
     });
-  join_kernel<kKind><<<1, kFinalThreads, 0, handle(stream)>>>(
-      device.parts(), count, part);
+  join_kernel<kKind>
+      <<<1, kFinalThreads, 0, handle(stream)>>>(device.parts(), count, part);
   DDP_CUDA_LAUNCHED();
 }
 
 }  // namespace
 
-void norm(const UpdateTable& table, NormKind kind, double power,
-          NormPart* part, StreamView stream) {
+void norm(const UpdateTable& table, NormKind kind, double power, NormPart* part,
+          StreamView stream) {
   const CurrentDevice current(stream.device);
   switch (kind) {
     case NormKind::kTwo:

@@ -78,30 +78,32 @@ __device__ inline Pack<T, kCount> narrow(const Pack<S, kCount>& pack) {
   return small;
 }
 
-/// Elements at `index` of the sources of G, added in list order.
-template <int kCount, typename G>
-__device__ inline Pack<formula::Wide<G>, kCount> load_sum(
-    const PeerList& sources, std::int64_t index) {
-  using S = formula::Wide<G>;
-  Pack<S, kCount> sum = widen<S>(
-      load<kCount>(static_cast<const G*>(sources.data[0]) + index));
-  for (int s = 1; s < sources.count; ++s) {
-    const Pack<S, kCount> more = widen<S>(
-        load<kCount>(static_cast<const G*>(sources.data[s]) + index));
+template <typename S, int kCount>
+__device__ inline void add(Pack<S, kCount>& sum, const Pack<S, kCount>& more) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) sum.at[i] += more.at[i];
-  }
+  for (int i = 0; i < kCount; ++i) sum.at[i] += more.at[i];
+}
+
+/// Elements at `index` of the sources of G, added in list order in S.
+template <typename S, int kCount, typename G>
+__device__ inline Pack<S, kCount> load_sum(const PeerList& sources,
+                                           std::int64_t index) {
+  Pack<S, kCount> sum =
+      widen<S>(load<kCount>(static_cast<const G*>(sources.data[0]) + index));
+  for (int s = 1; s < sources.count; ++s)
+    add(sum,
+        widen<S>(load<kCount>(static_cast<const G*>(sources.data[s]) + index)));
   return sum;
 }
 
-/// Calls body(Count<4>{}, i) for the aligned vectors of [0, count) behind
-/// `head` and body(Count<1>{}, i) for the single elements before and after,
-/// shared out over the block.
+/// An element count at compile time.
 template <int kCount>
 struct Count {
   static constexpr int value = kCount;
 };
 
+/// Calls body(Count<1>{}, i), shared out over the block, for those i of
+/// [0, count) that no vector covers: `head` ones before and a few after.
 template <typename Body>
 __device__ inline void for_edges(std::int32_t head, std::int32_t count,
                                  const Body& body) {

@@ -16,9 +16,9 @@ __global__ void cast_vote_kernel(const __grid_constant__ Vote host_part,
 
 /// The block fetches votes together, since one thread would wait for each;
 /// thread 0 counts them in rank order.
-__global__ void __launch_bounds__(kThreads) decide_kernel(
-    const Vote* votes, const __grid_constant__ VoteRules rules,
-    StepControl* control) {
+__global__ void __launch_bounds__(kThreads)
+    decide_kernel(const Vote* votes, const __grid_constant__ VoteRules rules,
+                  StepControl* control) {
   constexpr int kWordsPerVote = sizeof(Vote) / sizeof(std::uint64_t);
   __shared__ std::uint64_t words[kStagedVotes * kWordsPerVote];
   formula::Tally tally;
@@ -49,9 +49,9 @@ __global__ void clocks_kernel(const StepControl* control,
 
 }  // namespace
 
-void cast_vote(const Vote& host_part, const NormPart* parts,
-               std::int32_t count, NormKind kind, const float* loss,
-               const std::uint64_t* replica, Vote* vote, StreamView stream) {
+void cast_vote(const Vote& host_part, const NormPart* parts, std::int32_t count,
+               NormKind kind, const float* loss, const std::uint64_t* replica,
+               Vote* vote, StreamView stream) {
   const CurrentDevice current(stream.device);
   cast_vote_kernel<<<1, 1, 0, handle(stream)>>>(host_part, parts, count, kind,
                                                 loss, replica, vote);

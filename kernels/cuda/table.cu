@@ -1,6 +1,5 @@
-#include "kernels/cuda/table.cuh"
-
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/table.cuh"
 
 namespace ddp::cuda {
 namespace {

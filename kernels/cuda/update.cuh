@@ -17,7 +17,9 @@
 
 namespace ddp::cuda {
 
-inline constexpr int kUnroll = 2;
+/// Vectors per stream and thread; one of fp64 is as long as two of fp32.
+template <typename S>
+inline constexpr int kUnroll = sizeof(S) == sizeof(float) ? 2 : 1;
 
 /// All that a launch needs; passed by value, so nothing is uploaded.
 template <typename Values>
@@ -32,33 +34,72 @@ struct UpdateArguments {
   Values groups[kGroupsPerLaunch];
 };
 
-/// One element position of every stream of a run.
+/// The streams of one run. Copied out of the table first: a store could
+/// change the table for all the compiler knows, so it would read addresses
+/// again before each load.
+template <typename W, typename G>
+struct Streams {
+  using S = formula::Wide<W>;
+  S* master;
+  S* moment1;
+  S* moment2;
+  W* weight;
+  const G* gradient;
+  std::int32_t sources, destinations;
+  const UpdateRun* run;  ///< for the addresses of further peers
+  bool uses1;
+
+  __device__ Streams(const UpdateRun& from, std::int64_t begin, bool uses)
+      : master(at(static_cast<S*>(from.master), begin)),
+        moment1(at(static_cast<S*>(from.moment1), begin)),
+        moment2(at(static_cast<S*>(from.moment2), begin)),
+        weight(static_cast<W*>(from.weight.data[0]) + begin),
+        gradient(static_cast<const G*>(from.gradient.data[0]) + begin),
+        sources(from.gradient.count),
+        destinations(from.weight.count),
+        run(&from),
+        uses1(uses) {}
+
+  __device__ static S* at(S* base, std::int64_t begin) {
+    return base == nullptr ? nullptr : base + begin;
+  }
+};
+
+/// One element position of every stream.
 template <typename Rule, typename W, typename G, int kCount>
 struct Elements {
   using S = formula::Wide<W>;
+  using Sum = formula::Wide<G>;
   Pack<S, kCount> w, m, v, g;
 
-  __device__ void read(const UpdateRun& run, std::int64_t i, bool uses1) {
-    if (run.master != nullptr) {
-      w = load<kCount>(static_cast<const S*>(run.master) + i);
+  /// `i` counts from the chunk's begin.
+  __device__ void read(const Streams<W, G>& s, std::int64_t begin,
+                       std::int32_t i) {
+    if (s.master != nullptr) {
+      w = load<kCount>(s.master + i);
     } else {
-      w = widen<S>(load<kCount>(static_cast<const W*>(run.weight.data[0]) + i));
+      w = widen<S>(load<kCount>(s.weight + i));
     }
-    if (uses1) m = load<kCount>(static_cast<const S*>(run.moment1) + i);
-    if constexpr (Rule::kHasMoment2)
-      v = load<kCount>(static_cast<const S*>(run.moment2) + i);
-    const auto sum = load_sum<kCount, G>(run.gradient, i);
+    if (s.uses1) m = load<kCount>(s.moment1 + i);
+    if constexpr (Rule::kHasMoment2) v = load<kCount>(s.moment2 + i);
+    Pack<Sum, kCount> sum = widen<Sum>(load<kCount>(s.gradient + i));
+    for (int k = 1; k < s.sources; ++k) {
+      const G* more = static_cast<const G*>(s.run->gradient.data[k]);
+      add(sum, widen<Sum>(load<kCount>(more + begin + i)));
+    }
 #pragma unroll
     for (int j = 0; j < kCount; ++j) g.at[j] = static_cast<S>(sum.at[j]);
   }
 
-  __device__ void write(const UpdateRun& run, std::int64_t i, bool uses1) {
-    if (run.master != nullptr) store(static_cast<S*>(run.master) + i, w);
-    if (uses1) store(static_cast<S*>(run.moment1) + i, m);
-    if constexpr (Rule::kHasMoment2) store(static_cast<S*>(run.moment2) + i, v);
+  __device__ void write(const Streams<W, G>& s, std::int64_t begin,
+                        std::int32_t i) {
+    if (s.master != nullptr) store(s.master + i, w);
+    if (s.uses1) store(s.moment1 + i, m);
+    if constexpr (Rule::kHasMoment2) store(s.moment2 + i, v);
     const Pack<W, kCount> rounded = narrow<W>(w);
-    for (int d = 0; d < run.weight.count; ++d)
-      store(static_cast<W*>(run.weight.data[d]) + i, rounded);
+    store(s.weight + i, rounded);
+    for (int k = 1; k < s.destinations; ++k)
+      store(static_cast<W*>(s.run->weight.data[k]) + begin + i, rounded);
   }
 };
 
@@ -68,30 +109,32 @@ __device__ void update_chunk(
     bool uses1,
     const typename Rule::template Coefficients<formula::Wide<W>>& c) {
   constexpr int kWidth = kVectorElements;
-  const std::int32_t stride = kThreads * kWidth;
-  const std::int32_t vectors = (chunk.count - chunk.head) / kWidth * kWidth;
-  for (std::int32_t i = threadIdx.x * kWidth; i < vectors;
-       i += stride * kUnroll) {
-    Elements<Rule, W, G, kWidth> e[kUnroll];
+  constexpr int kDepth = kUnroll<formula::Wide<W>>;
+  constexpr std::int32_t kStride = kThreads * kWidth;
+  const Streams<W, G> s(run, chunk.begin, uses1);
+  const std::int32_t end =
+      chunk.head + (chunk.count - chunk.head) / kWidth * kWidth;
+  for (std::int32_t i = chunk.head + threadIdx.x * kWidth; i < end;
+       i += kStride * kDepth) {
+    Elements<Rule, W, G, kWidth> e[kDepth];
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (i + u * stride < vectors)
-        e[u].read(run, chunk.begin + chunk.head + i + u * stride, uses1);
+    for (int u = 0; u < kDepth; ++u)
+      if (i + u * kStride < end) e[u].read(s, chunk.begin, i + u * kStride);
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (i + u * stride < vectors) {
+    for (int u = 0; u < kDepth; ++u)
+      if (i + u * kStride < end) {
 #pragma unroll
         for (int j = 0; j < kWidth; ++j)
           Rule::apply(e[u].w.at[j], e[u].m.at[j], e[u].v.at[j],
                       e[u].g.at[j] * scale, uses1, c);
-        e[u].write(run, chunk.begin + chunk.head + i + u * stride, uses1);
+        e[u].write(s, chunk.begin, i + u * kStride);
       }
   }
   for_edges(chunk.head, chunk.count, [&](auto, std::int32_t i) {
     Elements<Rule, W, G, 1> e;
-    e.read(run, chunk.begin + i, uses1);
+    e.read(s, chunk.begin, i);
     Rule::apply(e.w.at[0], e.m.at[0], e.v.at[0], e.g.at[0] * scale, uses1, c);
-    e.write(run, chunk.begin + i, uses1);
+    e.write(s, chunk.begin, i);
   });
 }
 
@@ -147,8 +190,8 @@ void update(const UpdateTable& table,
   const CudaTable& device = device_table(table);
   for (const ChunkBatch& batch : table.prepared()->list.batches) {
     UpdateArguments<typename Rule::Values> a{
-        device.runs(), device.chunks(), batch.begin, batch.end, control,
-        clocks.used,   clocks.time,     batch.first_group};
+        device.runs(), device.chunks(), batch.begin, batch.end,
+        control,       clocks.used,     clocks.time, batch.first_group};
     const auto first = static_cast<std::size_t>(batch.first_group);
     const std::size_t count =
         std::min<std::size_t>(kGroupsPerLaunch, groups.size() - first);
