@@ -9,7 +9,7 @@
 #include "libddp/backends/local/meeting_place.h"
 #include "libddp/comm/arguments.h"
 #include "libddp/comm/completed_work.h"
-#include "libddp/comm/failure_watch.h"
+#include "libddp/comm/failure_subscription.h"
 
 namespace ddp {
 namespace {
@@ -151,7 +151,7 @@ class LocalCommunicator final : public Communicator {
   std::shared_ptr<LocalGroup> group_;
   int rank_;
   std::uint64_t sequence_ = 0;
-  FailureWatch watch_;
+  FailureSubscription watch_;
 };
 
 std::unique_ptr<Communicator> LocalCommunicator::split(int color, int key) {
