@@ -99,6 +99,7 @@ void copy_bytes(void* destination, const void* source, std::size_t bytes,
     std::memmove(destination, source, bytes);
     return;
   }
+  const DeviceGuard guard(stream.device);
   DDP_CUDA(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault,
                            static_cast<cudaStream_t>(stream.handle)));
 }
@@ -109,6 +110,7 @@ void zero_bytes(void* destination, std::size_t bytes, StreamView stream) {
     std::memset(destination, 0, bytes);
     return;
   }
+  const DeviceGuard guard(stream.device);
   DDP_CUDA(cudaMemsetAsync(destination, 0, bytes,
                            static_cast<cudaStream_t>(stream.handle)));
 }

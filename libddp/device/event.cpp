@@ -13,6 +13,8 @@ namespace ddp {
 
 #if DDP_HAS_CUDA
 
+// Every call selects the event's device: a thread that never chose one would
+// otherwise make a context on GPU 0.
 // On the CPU a timed event holds the host's clock instead of a handle.
 struct Event::Impl {
   Device device;
@@ -37,6 +39,7 @@ void Event::record(StreamView stream) {
     impl_->recorded_at = std::chrono::steady_clock::now();
     return;
   }
+  const DeviceGuard guard(impl_->device);
   DDP_CUDA(
       cudaEventRecord(impl_->event, static_cast<cudaStream_t>(stream.handle)));
 }
@@ -44,12 +47,14 @@ void Event::record(StreamView stream) {
 void Event::block(StreamView stream) const {
   if (impl_->event == nullptr) return;
   if (stream.device.is_cpu()) return synchronize();
+  const DeviceGuard guard(stream.device);
   DDP_CUDA(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream.handle),
                                impl_->event, 0));
 }
 
 bool Event::is_complete() const {
   if (impl_->event == nullptr) return true;
+  const DeviceGuard guard(impl_->device);
   const cudaError_t result = cudaEventQuery(impl_->event);
   if (result == cudaErrorNotReady) {
     (void)cudaGetLastError();
@@ -60,7 +65,9 @@ bool Event::is_complete() const {
 }
 
 void Event::synchronize() const {
-  if (impl_->event != nullptr) DDP_CUDA(cudaEventSynchronize(impl_->event));
+  if (impl_->event == nullptr) return;
+  const DeviceGuard guard(impl_->device);
+  DDP_CUDA(cudaEventSynchronize(impl_->event));
 }
 
 float Event::elapsed_ms(const Event& start, const Event& end) {

@@ -7,9 +7,10 @@
 #include "libddp/backends/host/reduce_elements.h"
 #include "libddp/backends/local/group.h"
 #include "libddp/backends/local/meeting_place.h"
+#include "libddp/bootstrap/memory_store.h"
 #include "libddp/comm/arguments.h"
 #include "libddp/comm/completed_work.h"
-#include "libddp/comm/failure_watch.h"
+#include "libddp/comm/failure_subscription.h"
 
 namespace ddp {
 namespace {
@@ -151,7 +152,7 @@ class LocalCommunicator final : public Communicator {
   std::shared_ptr<LocalGroup> group_;
   int rank_;
   std::uint64_t sequence_ = 0;
-  FailureWatch watch_;
+  FailureSubscription watch_;
 };
 
 std::unique_ptr<Communicator> LocalCommunicator::split(int color, int key) {
@@ -189,12 +190,9 @@ std::unique_ptr<Communicator> LocalCommunicator::split(int color, int key) {
 }  // namespace
 
 bool ranks_are_threads(const World& world) {
-  const auto& peers = world.peers();
-  const Peer& self = peers[static_cast<std::size_t>(world.rank())];
-  return world.size() > 1 && !world.mpi_communicator() &&
-         std::all_of(peers.begin(), peers.end(), [&](const Peer& peer) {
-           return peer.host == self.host && peer.pid == self.pid;
-         });
+  // Processes cannot share such a store.
+  return world.size() > 1 &&
+         dynamic_cast<const MemoryStore*>(&world.store()) != nullptr;
 }
 
 std::unique_ptr<Communicator> make_local(const World& world, Traffic) {

@@ -1,0 +1,73 @@
+/// \file
+/// CommunicationThread: runs the operations of one communicator, one after
+/// another, on a thread of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "libddp/backends/mpi/transfers.h"
+#include "libddp/comm/work.h"
+
+namespace ddp::mpi {
+
+/// Non-blocking messages of MPI do not move unless somebody calls MPI: this
+/// thread does, while the caller computes. issue() is for one thread at a
+/// time, abort() for any.
+///
+/// The first operation that fails ends the thread: it and all that wait
+/// behind it fail with what happened, and so does every later issue().
+class CommunicationThread {
+ public:
+  using Task = std::function<void(const Bounds&)>;
+
+  /// `timeout` bounds each operation from the moment that it begins.
+  CommunicationThread(Group group, Milliseconds timeout);
+  /// Operations in flight get a few seconds to end, since other ranks may
+  /// need this one's part; none during stack unwinding. Then they are given
+  /// up.
+  ~CommunicationThread();
+  CommunicationThread(const CommunicationThread&) = delete;
+  CommunicationThread& operator=(const CommunicationThread&) = delete;
+
+  const Group& group() const noexcept { return group_; }
+  Work issue(std::string what, Task task);
+  void abort(ErrorKind kind, const std::string& reason) noexcept;
+  bool has_failed() const noexcept { return fault_.is_set(); }
+  /// Throws what has failed, or InvalidArgument in a forked child.
+  void check() const;
+
+ private:
+  class State;
+  struct Job {
+    std::string what;
+    Task task;
+    std::shared_ptr<State> state;
+  };
+
+  void run();
+  bool next(Job& job);
+  bool run_one(Job& job);
+  void stop();
+
+  const Group group_;
+  const Milliseconds timeout_;
+  const pid_t owner_;  // the process whose thread this is
+  Fault fault_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  std::atomic<std::size_t> unfinished_ = 0;  // queued and running
+  std::atomic<std::size_t> queued_ = 0;
+  bool is_asleep_ = false;
+  bool is_closing_ = false;
+  bool is_stopped_ = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+}  // namespace ddp::mpi

@@ -1,0 +1,13 @@
+/// \file
+/// Ranks of the suite as processes that a launcher started.
+#pragma once
+
+#include "tests/conformance/ranks.h"
+
+namespace ddp::conformance {
+
+/// Joins the world, runs all tests and returns the exit code. Errors of one
+/// rank become errors of the others.
+int run_tests_in_world(int argc, char** argv, const InitOptions& options);
+
+}  // namespace ddp::conformance
