@@ -188,7 +188,8 @@ DType SafetensorsEntry::dtype() const {
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   const std::string_view text = header_of(file_);
   const auto data = file_.bytes().subspan(sizeof(std::uint64_t) + text.size());
-  for (const auto& [name, json] : parse(text, path).items())
+  const Json header = parse(text, path);
+  for (const auto& [name, json] : header.items())
     if (name == "__metadata__")
       metadata_ = metadata_of(json, path);
     else

@@ -27,11 +27,11 @@ class Timeline {
   struct Span {
     std::string lane;  ///< shown as a thread of the trace, such as "comm"
     std::string name;
-    TimePoint started;
-    TimePoint ended;
+    TimePoint started = {};
+    TimePoint ended = {};
     std::uint64_t bytes = 0;     ///< 0: not a transfer
     std::uint64_t sequence = 0;  ///< of a collective
-    std::string error;           ///< empty: it succeeded
+    std::string error = {};      ///< empty: it succeeded
   };
 
   /// Throws InvalidArgument if no span is to be kept.

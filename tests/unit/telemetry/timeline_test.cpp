@@ -31,12 +31,11 @@ std::vector<std::string> names(const Timeline& timeline) {
 TEST(Timeline, KeepsTheYoungestSpansInOrder) {
   Timeline timeline({.most_spans = 3});
   EXPECT_TRUE(timeline.spans().empty());
-  for (const char* name : {"a", "b"})
-    timeline.add({.lane = "l", .name = name, .error = {}});
+  for (const char* name : {"a", "b"}) timeline.add({.lane = "l", .name = name});
   EXPECT_EQ(names(timeline), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(timeline.dropped(), 0u);
   for (const char* name : {"c", "d", "e"})
-    timeline.add({.lane = "l", .name = name, .error = {}});
+    timeline.add({.lane = "l", .name = name});
   EXPECT_EQ(names(timeline), (std::vector<std::string>{"c", "d", "e"}));
   EXPECT_EQ(timeline.dropped(), 2u);
 }
@@ -90,8 +89,7 @@ TEST(Timeline, TakesSpansFromManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
-      for (int n = 0; n < 500; ++n)
-        timeline.add({.lane = "l", .name = "n", .error = {}});
+      for (int n = 0; n < 500; ++n) timeline.add({.lane = "l", .name = "n"});
       timeline.trace_json();
     });
   for (std::thread& thread : threads) thread.join();
