@@ -52,7 +52,7 @@ install_packages() {
     apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
-# python_packages NAME...: into build/venv, once for each list of names.
+# python_packages [OPTION] NAME...: into build/venv, once for each list.
 python_packages() {
   local stamp python=/usr/bin/python3
   stamp=$VENV/.have-$(printf '%s ' "$@" | cksum | cut -d' ' -f1)
@@ -97,12 +97,13 @@ cuda_libraries() {
   if has_header nccl.h "$nvcc" && has_header cublasLt.h "$nvcc"; then
     return 0
   fi
+  # Without what these name in turn: compilers and tools of no use here.
   if [ "$major" = 12 ]; then
-    python_packages nvidia-nccl-cu12==2.28.9 nvidia-cublas-cu12 \
+    python_packages --no-deps nvidia-nccl-cu12==2.28.9 nvidia-cublas-cu12 \
       nvidia-cudnn-cu12 nvidia-cudnn-frontend
   else
-    python_packages "nvidia-nccl-cu$major==2.28.9" nvidia-cublas==13.1.0.3 \
-      "nvidia-cudnn-cu$major" nvidia-cudnn-frontend
+    python_packages --no-deps "nvidia-nccl-cu$major==2.28.9" \
+      nvidia-cublas==13.1.0.3 "nvidia-cudnn-cu$major" nvidia-cudnn-frontend
   fi
 }
 

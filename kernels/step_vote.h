@@ -59,9 +59,9 @@ struct alignas(64) Vote {
 static_assert(sizeof(Vote) == 64);
 
 enum VoteFlag : std::uint32_t {
-  kVoteStop = 1u,          ///< this rank asks all to stop after this step
-  kVoteHasLoss = 2u,       ///< `loss` was given
-  kVoteHasReplica = 4u,    ///< `replica` was computed this step
+  kVoteStop = 1u,           ///< this rank asks all to stop after this step
+  kVoteHasLoss = 2u,        ///< `loss` was given
+  kVoteHasReplica = 4u,     ///< `replica` was computed this step
   kVoteLossNotFinite = 8u,  ///< `loss` is infinite or NaN
   kVoteJoined = 16u  ///< this rank has no more data and follows the others
 };
@@ -104,7 +104,7 @@ struct StepControl {
   std::int32_t loss_rank = -1;        ///< first rank whose loss is not finite
   std::int32_t stop = 0;              ///< 1: some rank asked to stop
   std::int32_t operations_rank = -1;  ///< first rank that differs from rank 0
-  std::int32_t replica_rank = -1;  ///< first rank that differs from rank 0
+  std::int32_t replica_rank = -1;     ///< first rank that differs from rank 0
   std::int32_t all_joined = 0;  ///< 1: no rank has data, nothing was applied
   std::uint32_t step = 0;
 };

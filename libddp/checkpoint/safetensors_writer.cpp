@@ -12,8 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void check(std::span<const SafetensorsInput> tensors,
-           const std::string& path) {
+void check(std::span<const SafetensorsInput> tensors, const std::string& path) {
   std::set<std::string_view> names;
   for (const SafetensorsInput& tensor : tensors) {
     DDP_EXPECT(!tensor.name.empty() && tensor.name != "__metadata__",
@@ -22,8 +21,8 @@ void check(std::span<const SafetensorsInput> tensors,
     DDP_EXPECT(names.insert(tensor.name).second, InvalidArgument, path,
                ": two tensors are named \"", tensor.name, "\"");
     for (const std::int64_t extent : tensor.shape)
-      DDP_EXPECT(extent >= 0, InvalidArgument, path, ": tensor \"",
-                 tensor.name, "\" has an extent of ", extent);
+      DDP_EXPECT(extent >= 0, InvalidArgument, path, ": tensor \"", tensor.name,
+                 "\" has an extent of ", extent);
   }
 }
 
@@ -75,8 +74,8 @@ void write_safetensors(const std::string& path,
   try {
     header = header_of(order, metadata);
   } catch (const Json::exception& error) {
-    throw InvalidArgument(concat(path, ": names and metadata must be UTF-8: ",
-                                 error.what()));
+    throw InvalidArgument(
+        concat(path, ": names and metadata must be UTF-8: ", error.what()));
   }
   AtomicFile file(path);
   const std::uint64_t header_bytes = header.size();

@@ -12,7 +12,9 @@ DataParallel::DataParallel(const World& world,
                            DataParallelOptions options)
     : impl_(std::make_unique<Impl>(world, std::move(parameters),
                                    std::move(options))) {}
-DataParallel::~DataParallel() = default;
+DataParallel::~DataParallel() {
+  if (impl_) impl_->leave_note();
+}
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
 
 int DataParallel::parameter_count() const noexcept {
@@ -45,8 +47,7 @@ std::vector<float> DataParallel::read_gradient(int parameter) {
 }
 
 GradientTarget DataParallel::grad(int parameter, StreamView stream) {
-  return impl_->guarded("grad",
-                        [&] { return impl_->grad(parameter, stream); });
+  return impl_->guarded("grad", [&] { return impl_->grad(parameter, stream); });
 }
 void DataParallel::grad_ready(int parameter, StreamView stream) {
   impl_->guarded("grad_ready", [&] { impl_->grad_ready(parameter, stream); });
@@ -113,8 +114,7 @@ std::vector<double> DataParallel::average(std::span<const double> values) {
   return impl_->guarded("average", [&] {
     const Device device = impl_->world.device();
     std::vector<double> result(values.begin(), values.end());
-    Buffer buffer =
-        Buffer::allocate(result.size() * sizeof(double), device);
+    Buffer buffer = Buffer::allocate(result.size() * sizeof(double), device);
     Stream stream(device);
     copy_bytes(buffer.data(), result.data(), buffer.bytes(), stream);
     impl_->communicator

@@ -36,14 +36,13 @@ std::string DataParallel::Impl::describe() const {
     out << "\n  " << std::left << std::setw(12) << what << value;
   };
   out << "DataParallel";
-  line("world", concat(world.size(), " ranks on ", world.node_count(),
-                       " nodes, ", name(world.device()), ", backend ",
-                       communicator->backend()));
+  line("world",
+       concat(world.size(), " ranks on ", world.node_count(), " nodes, ",
+              name(world.device()), ", backend ", communicator->backend()));
   line("parameters", concat(trained, " trained, ", frozen, " frozen, in ",
                             plan.launch_order().size(), " buckets"));
-  line("stage", options.zero_stage == 0
-                    ? "0: everything on every rank"
-                    : "1: optimizer state in slices");
+  line("stage", options.zero_stage == 0 ? "0: everything on every rank"
+                                        : "1: optimizer state in slices");
   line("precision",
        concat(options.precision.name, ", gradients ",
               name(options.precision.gradient), ", sums over ranks in place"));

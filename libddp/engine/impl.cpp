@@ -59,8 +59,7 @@ DataParallel::Impl::Impl(const World& world_in,
                      Deadline::in(world.collective_timeout()));
   auto opened = make_communicator(world, options.backend);
   if (options.checked)
-    opened = std::make_unique<CheckedCommunicator>(
-        std::move(opened), world);
+    opened = std::make_unique<CheckedCommunicator>(std::move(opened), world);
   communicator = std::make_unique<RecordedCommunicator>(std::move(opened));
   for (int a = 0; a < static_cast<int>(plan.arenas().size()); ++a)
     memory.push_back(allocate_arena(a));
@@ -106,9 +105,8 @@ ArenaMemory DataParallel::Impl::allocate_arena(int a) {
   };
   ArenaMemory result;
   const auto [within, offset] = plan.weights_within(a);
-  result.weights = within < 0
-                       ? make(arena.weight_dtype, /*registered=*/true)
-                       : memory[within].weights.slice(offset, size);
+  result.weights = within < 0 ? make(arena.weight_dtype, /*registered=*/true)
+                              : memory[within].weights.slice(offset, size);
   if (arena.trainable)
     result.gradients = make(arena.gradient_dtype, /*registered=*/false);
   return result;
@@ -151,10 +149,10 @@ TensorView DataParallel::Impl::arena_weight(int owner) const {
 }
 
 TensorView DataParallel::Impl::weight(int parameter) const {
-  DDP_EXPECT(parameter >= 0 &&
-                 parameter < static_cast<int>(plan.parameters().size()),
-             InvalidArgument, "parameter ", parameter, " of ",
-             plan.parameters().size(), " does not exist");
+  DDP_EXPECT(
+      parameter >= 0 && parameter < static_cast<int>(plan.parameters().size()),
+      InvalidArgument, "parameter ", parameter, " of ",
+      plan.parameters().size(), " does not exist");
   const int owner = plan.owner(parameter);
   const ParameterSpec& spec = plan.parameters()[owner];
   if (spec.adopted_weight)

@@ -40,9 +40,8 @@ struct DataParallel::Impl {
   // weights.cpp
   void initialize(const std::function<void(int, std::span<float>)>& fill,
                   int root);
-  void initialize_bucket(
-      const std::function<void(int, std::span<float>)>& fill, int root,
-      int arena, int bucket, StreamView stream);
+  void initialize_bucket(const std::function<void(int, std::span<float>)>& fill,
+                         int root, int arena, int bucket, StreamView stream);
   void broadcast_weights(int root);
   /// Copies adopted weights into the arena, or back.
   void move_adopted_weights(bool into_arena, StreamView stream);
@@ -80,6 +79,8 @@ struct DataParallel::Impl {
   auto guarded(const char* call, Act act) -> decltype(act());
   [[noreturn]] void fail(const char* call, const Error& error);
   std::string stall_report();
+  std::string ended_text();
+  void leave_note() noexcept;
 
   World world;
   DataParallelOptions options;
@@ -107,8 +108,7 @@ struct DataParallel::Impl {
 };
 
 template <typename Act>
-auto DataParallel::Impl::guarded(const char* call, Act act)
-    -> decltype(act()) {
+auto DataParallel::Impl::guarded(const char* call, Act act) -> decltype(act()) {
   if (failure) raise(failure->kind(), failure->what());
   try {
     return act();

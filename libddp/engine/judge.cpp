@@ -6,6 +6,13 @@
 #include "libddp/engine/impl.h"
 
 namespace ddp {
+namespace {
+
+std::string progress_key(int rank) {
+  return concat("libddp/ended-after/", rank);
+}
+
+}  // namespace
 
 void DataParallel::Impl::collect(bool wait) {
   for (const Mailbox::Letter& letter : mailbox.collect(wait)) {
@@ -38,8 +45,7 @@ void DataParallel::Impl::judge(bool all) {
       world.device().is_cpu()
           ? 0
           : static_cast<std::uint32_t>(options.max_steps_in_flight);
-  while (!unjudged.empty() &&
-         (all || unjudged.front().step + lag < steps)) {
+  while (!unjudged.empty() && (all || unjudged.front().step + lag < steps)) {
     const Mailbox::Letter letter = unjudged.front();
     unjudged.pop_front();
     judge(letter);
@@ -63,25 +69,24 @@ void DataParallel::Impl::judge(const Mailbox::Letter& letter) {
 
 void DataParallel::Impl::judge_non_finite(const Mailbox::Letter& letter) {
   const StepControl& c = letter.control;
-  const int owner = c.non_finite_rank >= 0
-                        ? optimizer->owner_at(c.first_non_finite)
-                        : -1;
+  const int owner =
+      c.non_finite_rank >= 0 ? optimizer->owner_at(c.first_non_finite) : -1;
   const std::string what =
-      owner >= 0 ? concat("the gradient of ",
-                          to_text(plan.parameters()[owner]),
+      owner >= 0 ? concat("the gradient of ", to_text(plan.parameters()[owner]),
                           " is infinite or NaN, seen by ",
                           world.describe(c.non_finite_rank))
       : c.loss_rank >= 0 ? concat("the loss is infinite or NaN on ",
                                   world.describe(c.loss_rank))
                          : concat("the norm of the gradient is ", c.norm);
-  const std::string text =
-      concat("step ", letter.step, ": ", what, "; weights and optimizer state "
-             "are as before the step");
+  const std::string text = concat("step ", letter.step, ": ", what,
+                                  "; weights and optimizer state "
+                                  "are as before the step");
   if (options.non_finite == NonFiniteAction::kRaise)
     raise(ErrorKind::kNonFinite, text);
   if (c.skipped_in_a_row > options.max_skipped_in_a_row)
     raise(ErrorKind::kNonFinite,
-          concat(text, "; ", c.skipped_in_a_row, " steps were skipped in a "
+          concat(text, "; ", c.skipped_in_a_row,
+                 " steps were skipped in a "
                  "row, where max_skipped_in_a_row is ",
                  options.max_skipped_in_a_row,
                  ": lower the learning rate, or look at the data"));
@@ -91,9 +96,9 @@ void DataParallel::Impl::judge_non_finite(const Mailbox::Letter& letter) {
 }
 
 void DataParallel::Impl::raise_operations_differ(const StepControl& decision) {
-  const auto logs = world.control().exchange(
-      "libddp/operations", communicator->recent(),
-      Deadline::in(world.collective_timeout()));
+  const auto logs =
+      world.control().exchange("libddp/operations", communicator->recent(),
+                               Deadline::in(world.collective_timeout()));
   throw InvalidArgument(concat(
       "rank ", world.rank(), ": ", world.describe(decision.operations_rank),
       " issued other collectives than rank 0 before step ", decision.step,
@@ -105,8 +110,7 @@ void DataParallel::Impl::raise_operations_differ(const StepControl& decision) {
 /// After a collective has timed out, every rank that can still talk says
 /// where it is: who issued something else, and who says nothing.
 std::string DataParallel::Impl::stall_report() {
-  const std::string mine =
-      concat("step ", steps, ", ", communicator->recent());
+  const std::string mine = concat("step ", steps, ", ", communicator->recent());
   try {
     const auto all = world.control().exchange(
         "libddp/stall", mine, Deadline::in(std::chrono::seconds(5)));
@@ -115,9 +119,32 @@ std::string DataParallel::Impl::stall_report() {
       text += concat(" [rank ", rank, ": ", all[rank], "]");
     return text;
   } catch (const Error& error) {
-    return concat("; where each rank is could not be collected: ",
-                  error.what(), "; this rank: ", mine);
+    return concat("; where each rank is could not be collected: ", error.what(),
+                  ended_text(), "; this rank: ", mine);
   }
+}
+
+/// A rank that ends leaves a note of how far it came, for the others' errors.
+void DataParallel::Impl::leave_note() noexcept {
+  try {
+    if (!failure)
+      world.store().set(progress_key(world.rank()), std::to_string(steps));
+  } catch (const std::exception&) {  // nobody is left to read it
+  }
+}
+
+std::string DataParallel::Impl::ended_text() {
+  std::string text;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    try {
+      if (const auto count = world.store().find(progress_key(rank)))
+        text += concat("; rank ", rank, " ended after ", *count,
+                       " steps: give all ranks as many batches, or join()");
+    } catch (const Error&) {
+      return text;
+    }
+  }
+  return text;
 }
 
 void DataParallel::Impl::fail(const char* call, const Error& error) {

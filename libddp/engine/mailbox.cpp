@@ -66,8 +66,7 @@ Mailbox::Letter Mailbox::open(Slot& slot) const {
 
 std::vector<Mailbox::Letter> Mailbox::collect(bool wait) {
   while (in_flight_ > 0) {
-    Slot& oldest =
-        slots_[(next_ + slots_.size() - in_flight_) % slots_.size()];
+    Slot& oldest = slots_[(next_ + slots_.size() - in_flight_) % slots_.size()];
     if (wait)
       oldest.posted.synchronize();
     else if (!oldest.posted.is_complete())

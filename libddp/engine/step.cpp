@@ -80,11 +80,12 @@ void DataParallel::Impl::step(const StepInput& input, StreamView stream) {
     reducer->finish(stream);
     close_window(stream);
   } else if (reducer->unreduced() > 0) {
-    throw InvalidArgument(concat(
-        "rank ", world.rank(), ": step ", steps, " would lose ",
-        reducer->unreduced(), " gradients that were accumulated but never "
-        "reduced; let the last backward of a step synchronise, or call "
-        "sync_gradients()"));
+    throw InvalidArgument(
+        concat("rank ", world.rank(), ": step ", steps, " would lose ",
+               reducer->unreduced(),
+               " gradients that were accumulated but never "
+               "reduced; let the last backward of a step synchronise, or call "
+               "sync_gradients()"));
   } else if (!reducer->has_reduced()) {
     DDP_EXPECT(options.find_unused_parameters, InvalidArgument, "rank ",
                world.rank(), ": step ", steps,
@@ -132,8 +133,7 @@ void DataParallel::Impl::vote(const StepInput& input, std::uint32_t flags,
   decide(votes.as<Vote>(), rule, control.as<StepControl>(), stream);
   const ParameterClocks clocks = usage->clocks();
   advance_clocks(control.as<StepControl>(), clocks, stream);
-  optimizer->update(control.as<StepControl>(), clocks, input.lr_factor,
-                    stream);
+  optimizer->update(control.as<StepControl>(), clocks, input.lr_factor, stream);
 }
 
 void DataParallel::Impl::post(const StepInput& input, StreamView stream) {
@@ -176,8 +176,8 @@ void DataParallel::Impl::join(StreamView stream) {
                       stream);
     reducer->block(stream);
     mailbox.mark_reduced(stream);
-    const StepInput nothing{
-        .num_items = weighs_by_items ? std::optional(0.0) : std::nullopt};
+    const StepInput nothing{.num_items = weighs_by_items ? std::optional(0.0)
+                                                         : std::nullopt};
     vote(nothing, kVoteJoined, stream);
     post(nothing, stream);
     collect(/*wait=*/true);
@@ -209,9 +209,8 @@ void DataParallel::Impl::reorder() {
   }
   std::vector<std::size_t> index(order.size());
   for (std::size_t i = 0; i < index.size(); ++i) index[i] = i;
-  std::stable_sort(index.begin(), index.end(), [&](auto a, auto b) {
-    return total[a] < total[b];
-  });
+  std::stable_sort(index.begin(), index.end(),
+                   [&](auto a, auto b) { return total[a] < total[b]; });
   std::vector<BucketRef> proposed;
   for (const std::size_t i : index) proposed.push_back(order[i]);
   plan.set_launch_order(std::move(proposed));

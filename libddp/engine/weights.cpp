@@ -7,8 +7,8 @@ namespace ddp {
 
 void DataParallel::Impl::initialize(
     const std::function<void(int, std::span<float>)>& fill, int root) {
-  DDP_EXPECT(root >= 0 && root < world.size(), InvalidArgument,
-             "root is rank ", root, " of ", world.size());
+  DDP_EXPECT(root >= 0 && root < world.size(), InvalidArgument, "root is rank ",
+             root, " of ", world.size());
   Stream stream(world.device());
   for (int a = 0; a < static_cast<int>(plan.arenas().size()); ++a) {
     if (plan.weights_within(a).first >= 0) continue;
@@ -30,14 +30,13 @@ void DataParallel::Impl::initialize_bucket(
   if (world.rank() == root)
     for (const int index : bucket.parameters) {
       const ElementRange at = arena.layout.parameter(index);
-      fill(arena.parameters[index],
-           {values.data() + (at.begin - begin),
-            static_cast<std::size_t>(at.size())});
+      fill(arena.parameters[index], {values.data() + (at.begin - begin),
+                                     static_cast<std::size_t>(at.size())});
     }
   Buffer staged =
       Buffer::allocate(values.size() * sizeof(float), world.device());
-  const TensorView all = staged.view(
-      0, static_cast<std::int64_t>(values.size()), DType::kFloat32);
+  const TensorView all =
+      staged.view(0, static_cast<std::int64_t>(values.size()), DType::kFloat32);
   copy_bytes(staged.data(), values.data(), staged.bytes(), stream);
   communicator->broadcast(all, root, stream).block(stream);
   const TensorPair to_weights[] = {
@@ -69,8 +68,8 @@ void DataParallel::Impl::move_adopted_weights(bool into_arena,
 }
 
 void DataParallel::Impl::broadcast_weights(int root) {
-  DDP_EXPECT(root >= 0 && root < world.size(), InvalidArgument,
-             "root is rank ", root, " of ", world.size());
+  DDP_EXPECT(root >= 0 && root < world.size(), InvalidArgument, "root is rank ",
+             root, " of ", world.size());
   Stream stream(world.device());
   move_adopted_weights(/*into_arena=*/true, stream);
   for (int a = 0; a < static_cast<int>(plan.arenas().size()); ++a)
@@ -128,7 +127,8 @@ std::vector<float> DataParallel::Impl::read_gradient(int parameter) {
              " is frozen and has no gradient");
   DDP_EXPECT(reducer->has_reduced() && !reducer->is_in_pass() &&
                  reducer->unreduced() == 0,
-             InvalidArgument, "gradients are not reduced now: read them "
+             InvalidArgument,
+             "gradients are not reduced now: read them "
              "between finish_backward() and step(), and call "
              "sync_gradients() after backwards without synchronisation");
   Stream stream(world.device());

@@ -7,8 +7,8 @@ std::vector<ShardRange> shard_ranges(const ArenaPlan& arena, int rank,
   std::vector<ShardRange> ranges;
   std::int64_t offset = 0;
   for (int b = 0; b < static_cast<int>(arena.layout.buckets().size()); ++b) {
-    const ElementRange range = sharded ? arena.layout.slice(b, rank)
-                                       : arena.layout.buckets()[b].range;
+    const ElementRange range =
+        sharded ? arena.layout.slice(b, rank) : arena.layout.buckets()[b].range;
     ranges.push_back({b, range, offset});
     offset += range.size();
   }

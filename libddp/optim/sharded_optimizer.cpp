@@ -35,11 +35,19 @@ std::string_view kind_name(const OptimizerConfig& config) {
 
 AdamStep adam_step(const OptimizerConfig& config, double lr_factor) {
   if (const auto* w = std::get_if<AdamW>(&config))
-    return {static_cast<float>(w->lr * lr_factor), w->beta1, w->beta2, w->eps,
-            w->weight_decay, true};
+    return {static_cast<float>(w->lr * lr_factor),
+            w->beta1,
+            w->beta2,
+            w->eps,
+            w->weight_decay,
+            true};
   const auto& a = std::get<Adam>(config);
-  return {static_cast<float>(a.lr * lr_factor), a.beta1, a.beta2, a.eps,
-          a.weight_decay, false};
+  return {static_cast<float>(a.lr * lr_factor),
+          a.beta1,
+          a.beta2,
+          a.eps,
+          a.weight_decay,
+          false};
 }
 
 SgdStep sgd_step(const OptimizerConfig& config, double lr_factor) {
@@ -74,8 +82,7 @@ ShardedOptimizer::ShardedOptimizer(const Plan& plan,
 }
 
 Buffer ShardedOptimizer::zeroed(std::int64_t elements, DType dtype) const {
-  Buffer buffer =
-      Buffer::allocate(elements * size_of(dtype), options_.device);
+  Buffer buffer = Buffer::allocate(elements * size_of(dtype), options_.device);
   Stream stream(options_.device);
   zero_bytes(buffer.data(), buffer.bytes(), stream);
   synchronize(stream);
@@ -100,8 +107,8 @@ void ShardedOptimizer::build_arena(int a) {
     // Every rank measures its own slices, whoever updates what.
     norms_.push_back(make_table(a, shard_ranges(arena, options_.rank, true),
                                 state, /*with_state=*/false));
-    norm_parts_ = Buffer::allocate(norms_.size() * sizeof(NormPart),
-                                   options_.device);
+    norm_parts_ =
+        Buffer::allocate(norms_.size() * sizeof(NormPart), options_.device);
   }
   states_.push_back(std::move(state));
 }
@@ -116,12 +123,14 @@ UpdateTable ShardedOptimizer::make_table(int a,
   };
   const PieceRules rules{
       .group = [&](int owner) { return with_state ? group_of_[owner] : 0; },
-      .clock = [&](int owner) {
-        return with_state && has_clock(owner) ? owner : -1;
-      },
-      .may_merge = [&](int owner) {
-        return !with_state || options_.sharded || !adopted(owner);
-      }};
+      .clock =
+          [&](int owner) {
+            return with_state && has_clock(owner) ? owner : -1;
+          },
+      .may_merge =
+          [&](int owner) {
+            return !with_state || options_.sharded || !adopted(owner);
+          }};
   const DType dtype = state_dtype(arena.weight_dtype);
   const auto state_at = [&](const Buffer& buffer, std::int64_t offset) {
     return buffer.data() && with_state
@@ -157,10 +166,10 @@ void ShardedOptimizer::load_masters(StreamView stream) {
   for (std::size_t a = 0; a < states_.size(); ++a) {
     if (!states_[a].master.data()) continue;
     for (const UpdateRun& run : states_[a].update.runs())
-      pairs.push_back({{run.master, run.numel, DType::kFloat32,
-                        options_.device},
-                       {run.weight.data[0], run.numel,
-                        plan_.arenas()[a].weight_dtype, options_.device}});
+      pairs.push_back(
+          {{run.master, run.numel, DType::kFloat32, options_.device},
+           {run.weight.data[0], run.numel, plan_.arenas()[a].weight_dtype,
+            options_.device}});
   }
   if (!pairs.empty()) cast(pairs, stream);
 }
@@ -228,8 +237,8 @@ bool ShardedOptimizer::has_clock(int owner) const {
 std::size_t ShardedOptimizer::state_bytes() const {
   std::size_t bytes = 0;
   for (const ArenaState& state : states_)
-    bytes += state.master.bytes() + state.moment1.bytes() +
-             state.moment2.bytes();
+    bytes +=
+        state.master.bytes() + state.moment1.bytes() + state.moment2.bytes();
   return bytes;
 }
 

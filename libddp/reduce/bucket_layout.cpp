@@ -23,9 +23,7 @@ ElementRange intersect(ElementRange a, ElementRange b) noexcept {
 
 BucketLayout::BucketLayout(std::span<const std::int64_t> numels, int world,
                            std::int64_t bucket_elements, bool separate)
-    : world_(world),
-      parameters_(numels.size()),
-      bucket_of_(numels.size(), -1) {
+    : world_(world), parameters_(numels.size()), bucket_of_(numels.size(), -1) {
   DDP_EXPECT(world >= 1, InvalidArgument,
              "a bucket layout needs a world of at least 1 rank, not ", world);
   const auto close = [&] {

@@ -20,7 +20,7 @@ std::string to_text(const ParameterSpec& parameter) {
     shape += (shape.empty() ? "" : ", ") + std::to_string(size);
   return concat("'", parameter.name, "' ", name(parameter.dtype), "[", shape,
                 "]", parameter.requires_grad ? "" : " frozen",
-                parameter.tied_to.empty() ? "" : " tied to " ,
+                parameter.tied_to.empty() ? "" : " tied to ",
                 parameter.tied_to);
 }
 

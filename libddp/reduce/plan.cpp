@@ -92,11 +92,11 @@ Plan::Plan(std::vector<ParameterSpec> parameters,
       numels.push_back(numel(parameters_[p]));
       total += numels.back();
     }
-    arena.layout = BucketLayout(
-        numels, options_.world,
-        bucket_elements(total, size_of(arena.gradient_dtype),
-                        options_.bucket_bytes),
-        /*separate=*/!arena.trainable);
+    arena.layout =
+        BucketLayout(numels, options_.world,
+                     bucket_elements(total, size_of(arena.gradient_dtype),
+                                     options_.bucket_bytes),
+                     /*separate=*/!arena.trainable);
     for (int i = 0; i < static_cast<int>(arena.parameters.size()); ++i)
       placements_[arena.parameters[i]] = {a, i, arena.layout.bucket_of(i),
                                           arena.layout.parameter(i)};
@@ -110,8 +110,8 @@ Plan::Plan(std::vector<ParameterSpec> parameters,
   // last.
   const auto last_reached = [&](BucketRef ref) {
     const ArenaPlan& arena = arenas_[ref.arena];
-    return arena.parameters[arena.layout.buckets()[ref.bucket]
-                                .parameters.back()];
+    return arena
+        .parameters[arena.layout.buckets()[ref.bucket].parameters.back()];
   };
   std::stable_sort(launch_order_.begin(), launch_order_.end(),
                    [&](BucketRef a, BucketRef b) {
@@ -132,13 +132,15 @@ int Plan::unfreeze(int parameter, DType gradient_dtype) {
   DDP_EXPECT(!arenas_[old.arena].trainable, InvalidArgument, "parameter ",
              to_text(parameters_[owner]), " is not frozen");
   const std::int64_t count = numel(parameters_[owner]);
-  ArenaPlan arena{parameters_[owner].dtype, gradient_dtype, true, {owner},
+  ArenaPlan arena{parameters_[owner].dtype,
+                  gradient_dtype,
+                  true,
+                  {owner},
                   BucketLayout({&count, 1}, options_.world, 1)};
   const int index = static_cast<int>(arenas_.size());
   arenas_.push_back(std::move(arena));
   within_.emplace_back(
-      old.arena,
-      arenas_[old.arena].layout.buckets()[old.bucket].range.begin);
+      old.arena, arenas_[old.arena].layout.buckets()[old.bucket].range.begin);
   launch_order_.push_back({index, 0});
   for (std::size_t i = 0; i < owners_.size(); ++i)
     if (owners_[i] == owner) {

@@ -35,8 +35,7 @@ TensorView Reducer::slot(int owner) const {
 }
 
 void Reducer::expect_trainable(int parameter) const {
-  DDP_EXPECT(parameter >= 0 &&
-                 parameter < static_cast<int>(parameters_.size()),
+  DDP_EXPECT(parameter >= 0 && parameter < static_cast<int>(parameters_.size()),
              InvalidArgument, "parameter ", parameter, " of ",
              parameters_.size(), " does not exist");
   DDP_EXPECT(plan_.arenas()[plan_.placement(parameter).arena].trainable,
@@ -67,13 +66,11 @@ void Reducer::reopen(BucketRef ref, StreamView stream) {
   bucket.launched = false;
   if (options_.scatter) {
     const ElementRange all = layout(ref).range;
-    const ElementRange own =
-        plan_.arenas()[ref.arena].layout.slice(ref.bucket,
-                                               communicator_.rank());
+    const ElementRange own = plan_.arenas()[ref.arena].layout.slice(
+        ref.bucket, communicator_.rank());
     const TensorView& arena = gradients_[ref.arena];
-    const TensorView rest[] = {
-        arena.slice(all.begin, own.begin - all.begin),
-        arena.slice(own.end, all.end - own.end)};
+    const TensorView rest[] = {arena.slice(all.begin, own.begin - all.begin),
+                               arena.slice(own.end, all.end - own.end)};
     fill_zero(rest, stream);
   } else if (communicator_.rank() != 0) {
     for (const int index : layout(ref).parameters)
@@ -177,8 +174,8 @@ void Reducer::launch(BucketRef ref, StreamView stream) {
   count_reduced(ref);
   const std::chrono::duration<double, std::milli> since =
       std::chrono::steady_clock::now() - pass_begin_;
-  times_.push_back({ref, static_cast<std::int64_t>(view.bytes()),
-                    since.count(), !finishing_});
+  times_.push_back({ref, static_cast<std::int64_t>(view.bytes()), since.count(),
+                    !finishing_});
 }
 
 void Reducer::count_reduced(BucketRef ref) {
@@ -231,9 +228,11 @@ std::string Reducer::missing_text(const std::vector<int>& missing) const {
     names += (i ? ", " : "") + to_text(spec(missing[i]));
   if (missing.size() > kShown)
     names += concat(" and ", missing.size() - kShown, " more");
-  return concat("rank ", communicator_.rank(), ": backward ended without a "
-                "gradient for ", missing.size(), " of ",
-                plan_.parameters().size(), " parameters: ", names,
+  return concat("rank ", communicator_.rank(),
+                ": backward ended without a "
+                "gradient for ",
+                missing.size(), " of ", plan_.parameters().size(),
+                " parameters: ", names,
                 "; use them in the loss, freeze them, or set "
                 "find_unused_parameters");
 }
@@ -279,8 +278,7 @@ std::string Reducer::bucket_text(BucketRef ref) const {
   const std::int64_t bytes =
       layout(ref).range.size() * size_of(arena.gradient_dtype);
   return concat("bucket ", ref.bucket, " of arena ", ref.arena, ", ", bytes,
-                " bytes, gradients of '", last.name, "' to '", first.name,
-                "'");
+                " bytes, gradients of '", last.name, "' to '", first.name, "'");
 }
 
 void Reducer::reset() {

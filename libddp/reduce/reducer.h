@@ -76,7 +76,7 @@ class Reducer {
     BucketRef bucket;
     std::int64_t bytes = 0;
     double launched_ms = 0;  ///< since the pass began
-    bool early = false;   ///< before finish()
+    bool early = false;      ///< before finish()
   };
   /// Of the last pass, in launch order.
   const std::vector<BucketTimes>& times() const { return times_; }
@@ -98,9 +98,7 @@ class Reducer {
   const ParameterSpec& spec(int parameter) const {
     return plan_.parameters()[parameter];
   }
-  BucketState& state(BucketRef ref) {
-    return buckets_[ref.arena][ref.bucket];
-  }
+  BucketState& state(BucketRef ref) { return buckets_[ref.arena][ref.bucket]; }
   const BucketLayout::Bucket& layout(BucketRef ref) const {
     return plan_.arenas()[ref.arena].layout.buckets()[ref.bucket];
   }

@@ -11,8 +11,13 @@ while [ "${1#-}" != "$1" ]; do
 done
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-status=0
-sbatch --wait --quiet --output="$log" "${options[@]}" \
-  --wrap="$(printf '%q ' "$@")" || status=$?
+job=$(sbatch --parsable --output="$log" "${options[@]}" \
+  --wrap="$(printf '%q ' "$@")")
+# sbatch --wait would look only every ten seconds.
+for _ in $(seq 600); do
+  state=$(scontrol show job "$job" | sed -n 's/.*JobState=\([A-Z]*\).*/\1/p')
+  case $state in PENDING | CONFIGURING | RUNNING | COMPLETING) ;; *) break ;; esac
+  sleep 0.2
+done
 cat "$log"
-exit $status
+[ "$state" = COMPLETED ]

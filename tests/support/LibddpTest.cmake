@@ -6,7 +6,7 @@
 # NO_MAIN. A program with the label `gpu` needs a GPU: it is built by the
 # target libddp_gpu_tests and left out of the CPU's test presets.
 
-set(_support ${CMAKE_CURRENT_LIST_DIR})
+set(LIBDDP_TEST_SUPPORT ${CMAKE_CURRENT_LIST_DIR})
 # libgomp does not tell the thread sanitizer what it does, so tests run one
 # OpenMP thread a rank; it also keeps ranks from fighting over the cores.
 set(LIBDDP_TEST_ENVIRONMENT
@@ -20,12 +20,12 @@ set(LIBDDP_TEST_ENVIRONMENT
   OMPI_MCA_mpi_yield_when_idle=1)
 if(LIBDDP_SANITIZE MATCHES "address")
   list(APPEND LIBDDP_TEST_ENVIRONMENT
-    LSAN_OPTIONS=suppressions=${_support}/lsan.supp:print_suppressions=0
+    LSAN_OPTIONS=suppressions=${LIBDDP_TEST_SUPPORT}/lsan.supp:print_suppressions=0
     ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1:check_initialization_order=1
     UBSAN_OPTIONS=print_stacktrace=1)
 elseif(LIBDDP_SANITIZE MATCHES "thread")
   list(APPEND LIBDDP_TEST_ENVIRONMENT
-    "TSAN_OPTIONS=suppressions=${_support}/tsan.supp halt_on_error=0 exitcode=66 second_deadlock_stack=1")
+    "TSAN_OPTIONS=suppressions=${LIBDDP_TEST_SUPPORT}/tsan.supp halt_on_error=0 exitcode=66 second_deadlock_stack=1")
 endif()
 
 add_custom_target(libddp_gpu_tests)
@@ -57,6 +57,11 @@ function(libddp_test name)
                                         ${ARG_LIBRARIES})
   if(NOT ARG_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  if(LIBDDP_SANITIZE MATCHES "address" AND LIBDDP_MPI)
+    target_sources(${name} PRIVATE ${LIBDDP_TEST_SUPPORT}/keep_plugins.cpp)
+    target_link_options(${name} PRIVATE
+                        LINKER:--export-dynamic-symbol=dlclose)
   endif()
   libddp_warnings(${name})
   if("gpu" IN_LIST ARG_LABELS)

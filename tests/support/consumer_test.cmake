@@ -3,6 +3,8 @@
 #
 #   cmake -DHOW=cmake|pkg-config -DBUILD=... -DSOURCE=... -DWORK=...
 #         -DCXX=g++ -DGENERATOR=Ninja -P consumer_test.cmake
+# With -DROOT=... and -DOPTIONS=..., libddp is first built in WORK with these
+# options, instead of taken from BUILD.
 # ENV{LIBDDP_CONSUMER_LAUNCH} is put before the program, such as mpirun -n 2.
 
 function(run)
@@ -19,6 +21,13 @@ endfunction()
 set(prefix ${WORK}/prefix)
 set(build ${WORK}/${HOW})
 file(REMOVE_RECURSE ${prefix} ${build})
+if(OPTIONS)
+  set(BUILD ${WORK}/libddp)
+  separate_arguments(OPTIONS UNIX_COMMAND "${OPTIONS}")
+  run(${CMAKE_COMMAND} -S ${ROOT} -B ${BUILD} -G ${GENERATOR}
+      -DCMAKE_CXX_COMPILER=${CXX} ${OPTIONS})
+  run(${CMAKE_COMMAND} --build ${BUILD} --parallel 2 --target libddp)
+endif()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(MAKE_DIRECTORY ${build})
 

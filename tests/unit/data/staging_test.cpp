@@ -12,7 +12,7 @@
 #include "fake_control_plane.h"
 #include "libddp/data/checksum.h"
 #include "libddp/data/stager.h"
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddp {
 namespace {

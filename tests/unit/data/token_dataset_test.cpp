@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/error.h"
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddp {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/core/error.h"
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ddp {
 namespace {
