@@ -7,11 +7,11 @@ namespace {
 
 const std::vector<GptConfig>& presets() {
   static const std::vector<GptConfig> kPresets = {
-      {"tiny", 4, 128, 4, 128, 256},         // bytes
-      {"d12", 12, 768, 12, 1024, 50257},     // GPT-2, 124 M
-      {"d24", 24, 1024, 16, 1024, 50257},    // GPT-2 medium, 355 M
-      {"d36", 36, 1280, 20, 1024, 50257},    // GPT-2 large, 774 M
-      {"d48", 48, 1600, 25, 1024, 50257}};   // GPT-2 XL, 1558 M
+      {"tiny", 4, 128, 4, 128, 256},        // bytes
+      {"d12", 12, 768, 12, 1024, 50257},    // GPT-2, 124 M
+      {"d24", 24, 1024, 16, 1024, 50257},   // GPT-2 medium, 355 M
+      {"d36", 36, 1280, 20, 1024, 50257},   // GPT-2 large, 774 M
+      {"d48", 48, 1600, 25, 1024, 50257}};  // GPT-2 XL, 1558 M
   return kPresets;
 }
 
@@ -28,8 +28,8 @@ GptConfig preset(std::string_view name) {
     if (config.name == name) return config;
     known += (known.empty() ? "" : ", ") + config.name;
   }
-  throw ddp::InvalidArgument(ddp::concat("there is no model \"", name,
-                                         "\"; choose one of ", known));
+  throw ddp::InvalidArgument(
+      ddp::concat("there is no model \"", name, "\"; choose one of ", known));
 }
 
 std::vector<std::string> preset_names() {

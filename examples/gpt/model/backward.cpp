@@ -20,15 +20,14 @@ void Gpt::backward_head(ParameterAccess& parameters) {
   const std::int64_t width = config_.width;
   const TensorView residual = part(a.dresidual, width);
   // The embedding completes the table's gradient, so it is not ready yet.
-  ops_->head_backward(part(a.branch, width),
-                      parameters.grad(kTokenTable, stream()),
-                      part(a.logits, config_.padded_vocabulary()),
-                      part(a.ln_f, width), parameters.weight(kTokenTable),
-                      shape_.rows(), width, config_.vocabulary,
-                      config_.padded_vocabulary());
+  ops_->head_backward(
+      part(a.branch, width), parameters.grad(kTokenTable, stream()),
+      part(a.logits, config_.padded_vocabulary()), part(a.ln_f, width),
+      parameters.weight(kTokenTable), shape_.rows(), width, config_.vocabulary,
+      config_.padded_vocabulary());
   ddp::zero_bytes(residual.data, residual.bytes(), stream());
-  backward_norm(parameters, final_norm_index(config_),
-                block_in(config_.layers), a.ln_f_mean, a.ln_f_rstd);
+  backward_norm(parameters, final_norm_index(config_), block_in(config_.layers),
+                a.ln_f_mean, a.ln_f_rstd);
 }
 
 void Gpt::backward_mlp(ParameterAccess& parameters, std::int64_t layer) {
@@ -42,8 +41,8 @@ void Gpt::backward_mlp(ParameterAccess& parameters, std::int64_t layer) {
   const int out_weight = parameter_index(layer, kMlpOutWeight);
   const int in_weight = parameter_index(layer, kMlpWeight);
 
-  backward_weight(parameters, out_weight, residual,
-                  part(block.gelu, 4 * width), 4 * width, width);
+  backward_weight(parameters, out_weight, residual, part(block.gelu, 4 * width),
+                  4 * width, width);
   ops_->linear_backward_input(wide, residual, parameters.weight(out_weight),
                               part(block.pre_gelu, 4 * width), rows, 4 * width,
                               width);
@@ -77,8 +76,8 @@ void Gpt::backward_attention(ParameterAccess& parameters, std::int64_t layer) {
                   3 * width);
   ops_->linear_backward_input(branch, dqkv, parameters.weight(in_weight), {},
                               rows, width, 3 * width);
-  backward_norm(parameters, parameter_index(layer, kLn1Weight),
-                block_in(layer), block.ln1_mean, block.ln1_rstd);
+  backward_norm(parameters, parameter_index(layer, kLn1Weight), block_in(layer),
+                block.ln1_mean, block.ln1_rstd);
 }
 
 void Gpt::backward_embedding(ParameterAccess& parameters) {
@@ -87,8 +86,7 @@ void Gpt::backward_embedding(ParameterAccess& parameters) {
   ops_->embedding_backward(table, positions,
                            part(activations_.dresidual, config_.width),
                            part(activations_.tokens, 1), shape_.rows(),
-                           shape_.sequence, config_.width,
-                           config_.vocabulary);
+                           shape_.sequence, config_.width, config_.vocabulary);
   parameters.grad_ready(kPositionTable, stream());
   parameters.grad_ready(kTokenTable, stream());
 }
@@ -113,8 +111,8 @@ void Gpt::backward_weight(ParameterAccess& parameters, int weight,
   const int bias = weight + 1;
   const GradientTarget bias_grad = parameters.grad(bias, stream());
   const GradientTarget weight_grad = parameters.grad(weight, stream());
-  ops_->linear_backward_weight(weight_grad, bias_grad, dout, in,
-                               shape_.rows(), in_columns, out_columns);
+  ops_->linear_backward_weight(weight_grad, bias_grad, dout, in, shape_.rows(),
+                               in_columns, out_columns);
   parameters.grad_ready(bias, stream());
   parameters.grad_ready(weight, stream());
 }

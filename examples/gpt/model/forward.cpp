@@ -4,8 +4,7 @@
 namespace gpt {
 namespace {
 
-GptConfig checked(GptConfig config, std::int64_t batch,
-                  std::int64_t sequence) {
+GptConfig checked(GptConfig config, std::int64_t batch, std::int64_t sequence) {
   DDP_EXPECT(config.layers > 0 && config.width > 0 && config.heads > 0 &&
                  config.vocabulary > 0 && config.width % config.heads == 0,
              InvalidArgument, "a model of ", config.layers, " layers, width ",
@@ -33,9 +32,9 @@ Gpt::Gpt(GptConfig config, std::int64_t max_batch, std::int64_t max_sequence,
 void Gpt::check(const BatchShape& shape) const {
   DDP_EXPECT(shape.batch > 0 && shape.sequence > 0 &&
                  shape.batch <= max_batch_ && shape.sequence <= max_sequence_,
-             InvalidArgument, "a batch of ", shape.batch, " x ",
-             shape.sequence, " tokens was given to a model made for 1 x 1 to ",
-             max_batch_, " x ", max_sequence_);
+             InvalidArgument, "a batch of ", shape.batch, " x ", shape.sequence,
+             " tokens was given to a model made for 1 x 1 to ", max_batch_,
+             " x ", max_sequence_);
 }
 
 /// The rows of this micro-batch.
@@ -58,12 +57,11 @@ void Gpt::forward(const ParameterAccess& weights, const BatchShape& shape,
                   const ForwardOptions& options) {
   forward_logits(weights, shape);
   Activations& a = activations_;
-  ops_->cross_entropy(part(a.losses, 1),
-                      part(a.logits, config_.padded_vocabulary()),
-                      part(a.targets, 1), shape_.rows(), config_.vocabulary,
-                      config_.padded_vocabulary(),
-                      static_cast<float>(1.0 / options.loss_count),
-                      options.backward);
+  ops_->cross_entropy(
+      part(a.losses, 1), part(a.logits, config_.padded_vocabulary()),
+      part(a.targets, 1), shape_.rows(), config_.vocabulary,
+      config_.padded_vocabulary(), static_cast<float>(1.0 / options.loss_count),
+      options.backward);
   ops_->mean_loss(a.mean_loss.as<float>(), part(a.losses, 1),
                   options.loss_count, options.accumulate_loss);
 }
@@ -76,8 +74,8 @@ void Gpt::forward_logits(const ParameterAccess& weights,
   const std::int64_t rows = shape_.rows();
   ops_->embedding_forward(part(a.embedding, config_.width), part(a.tokens, 1),
                           weights.weight(kTokenTable),
-                          weights.weight(kPositionTable), rows,
-                          shape_.sequence, config_.width);
+                          weights.weight(kPositionTable), rows, shape_.sequence,
+                          config_.width);
   ops_->layernorm_forward(
       part(a.blocks[0].ln1, config_.width), part(a.blocks[0].ln1_mean, 1),
       part(a.blocks[0].ln1_rstd, 1), part(a.embedding, config_.width),
@@ -110,12 +108,11 @@ void Gpt::forward_block(const ParameterAccess& weights, std::int64_t layer) {
                        width, width);
   ops_->residual_layernorm_forward(
       part(block.middle, width), part(block.ln2, width),
-      part(block.ln2_mean, 1), part(block.ln2_rstd, 1), block_in(layer),
-      branch, w(kLn2Weight), w(kLn2Bias), rows, width);
+      part(block.ln2_mean, 1), part(block.ln2_rstd, 1), block_in(layer), branch,
+      w(kLn2Weight), w(kLn2Bias), rows, width);
   ops_->linear_forward(part(block.gelu, 4 * width), part(block.ln2, width),
                        w(kMlpWeight), w(kMlpBias),
-                       part(block.pre_gelu, 4 * width), rows, width,
-                       4 * width);
+                       part(block.pre_gelu, 4 * width), rows, width, 4 * width);
   ops_->linear_forward(branch, part(block.gelu, 4 * width), w(kMlpOutWeight),
                        w(kMlpOutBias), {}, rows, 4 * width, width);
   forward_norm(weights, layer);

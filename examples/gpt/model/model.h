@@ -75,8 +75,8 @@ class Gpt {
   void backward_embedding(ParameterAccess& parameters);
   void backward_norm(ParameterAccess& parameters, int weight, TensorView in,
                      TensorView mean, TensorView rstd);
-  void backward_weight(ParameterAccess& parameters, int weight,
-                       TensorView dout, TensorView in, std::int64_t in_columns,
+  void backward_weight(ParameterAccess& parameters, int weight, TensorView dout,
+                       TensorView in, std::int64_t in_columns,
                        std::int64_t out_columns);
   AttentionShape attention_shape() const;
 

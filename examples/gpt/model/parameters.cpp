@@ -77,9 +77,10 @@ void initialize(const GptConfig& config, int parameter, std::uint64_t seed,
     std::fill(values.begin(), values.end(), is_norm_weight(which) ? 1.f : 0.f);
     return;
   }
-  const double shrink = ends_residual_branch(which)
-                            ? std::sqrt(2.0 * static_cast<double>(config.layers))
-                            : 1.0;
+  const double shrink =
+      ends_residual_branch(which)
+          ? std::sqrt(2.0 * static_cast<double>(config.layers))
+          : 1.0;
   fill_normal(values, kDeviation / shrink, seed, parameter);
 }
 

@@ -3,10 +3,10 @@
 ///
 /// One interface, a CPU and a CUDA twin. Activations and weights have the
 /// dtype that the Ops was made for (fp32 or bf16), gradients of weights the
-/// dtype of their GradientTarget (fp32, or bf16), statistics and losses are fp32,
-/// tokens int32. All tensors are contiguous and row-major on the Ops's device;
-/// `rows` is batch * sequence. A function enqueues on the Ops's stream and
-/// returns; nothing waits for the device.
+/// dtype of their GradientTarget (fp32, or bf16), statistics and losses are
+/// fp32, tokens int32. All tensors are contiguous and row-major on the Ops's
+/// device; `rows` is batch * sequence. A function enqueues on the Ops's stream
+/// and returns; nothing waits for the device.
 ///
 /// Gradients of weights: GradientTarget::accumulate false overwrites.
 /// Gradients of activations are overwritten unless the comment says added.
@@ -41,16 +41,16 @@ class Ops {
   /// out[row] = token_table[tokens[row]] + position_table[row % sequence].
   virtual void embedding_forward(TensorView out, TensorView tokens,
                                  TensorView token_table,
-                                 TensorView position_table,
-                                 std::int64_t rows, std::int64_t sequence,
-                                 std::int64_t width) = 0;
+                                 TensorView position_table, std::int64_t rows,
+                                 std::int64_t sequence, std::int64_t width) = 0;
   /// Adds to the token table's gradient (fixed order, so runs repeat) unless
   /// its target says overwrite; the same for positions.
   virtual void embedding_backward(GradientTarget token_table,
                                   GradientTarget position_table,
                                   TensorView dout, TensorView tokens,
                                   std::int64_t rows, std::int64_t sequence,
-                                  std::int64_t width, std::int64_t vocabulary) = 0;
+                                  std::int64_t width,
+                                  std::int64_t vocabulary) = 0;
 
   /// LayerNorm over the last dimension, eps 1e-5. `mean` and `rstd` are
   /// fp32[rows], for backward.
@@ -59,10 +59,12 @@ class Ops {
                                  TensorView weight, TensorView bias,
                                  std::int64_t rows, std::int64_t width) = 0;
   /// residual = a + b, then out = layernorm(residual): one pass.
-  virtual void residual_layernorm_forward(
-      TensorView residual, TensorView out, TensorView mean, TensorView rstd,
-      TensorView a, TensorView b, TensorView weight, TensorView bias,
-      std::int64_t rows, std::int64_t width) = 0;
+  virtual void residual_layernorm_forward(TensorView residual, TensorView out,
+                                          TensorView mean, TensorView rstd,
+                                          TensorView a, TensorView b,
+                                          TensorView weight, TensorView bias,
+                                          std::int64_t rows,
+                                          std::int64_t width) = 0;
   /// out = a + b.
   virtual void add(TensorView out, TensorView a, TensorView b) = 0;
   /// din += the gradient through the layer (din holds the residual stream's).
@@ -82,17 +84,15 @@ class Ops {
                               std::int64_t columns_out) = 0;
   /// Gradients of the weight and bias of `out = in * weight + bias`.
   virtual void linear_backward_weight(GradientTarget weight_grad,
-                                      GradientTarget bias_grad,
-                                      TensorView dout, TensorView in,
-                                      std::int64_t rows,
+                                      GradientTarget bias_grad, TensorView dout,
+                                      TensorView in, std::int64_t rows,
                                       std::int64_t columns_in,
                                       std::int64_t columns_out) = 0;
   /// din = dout * weight^T, times gelu'(pre_gelu) where `pre_gelu` (the
   /// values before the activation that produced `in`) has data.
   virtual void linear_backward_input(TensorView din, TensorView dout,
                                      TensorView weight, TensorView pre_gelu,
-                                     std::int64_t rows,
-                                     std::int64_t columns_in,
+                                     std::int64_t rows, std::int64_t columns_in,
                                      std::int64_t columns_out) = 0;
 
   /// Causal self-attention. qkv is [batch, sequence, 3, heads, head_size],
@@ -106,8 +106,9 @@ class Ops {
                                   TensorView qkv,
                                   const AttentionShape& shape) = 0;
 
-  /// logits[rows, padded_vocabulary] = in[rows, width] * table^T; table is the token
-  /// table [vocabulary, width] (tied). Columns past `vocabulary` are never read.
+  /// logits[rows, padded_vocabulary] = in[rows, width] * table^T; table is the
+  /// token table [vocabulary, width] (tied). Columns past `vocabulary` are
+  /// never read.
   virtual void head_forward(TensorView logits, TensorView in, TensorView table,
                             std::int64_t rows, std::int64_t width,
                             std::int64_t vocabulary,

@@ -85,12 +85,11 @@ void ParameterStore::set_weight(int parameter, std::span<const float> values) {
 std::vector<float> ParameterStore::gradient(int parameter) const {
   const ddp::Buffer& buffer =
       gradients_.at(static_cast<std::size_t>(parameter));
-  return download(
-      buffer.view(0,
-                  static_cast<std::int64_t>(buffer.bytes() /
-                                            size_of(gradient_dtype_)),
-                  gradient_dtype_),
-      stream_);
+  return download(buffer.view(0,
+                              static_cast<std::int64_t>(
+                                  buffer.bytes() / size_of(gradient_dtype_)),
+                              gradient_dtype_),
+                  stream_);
 }
 
 void ParameterStore::reset() {

@@ -76,9 +76,8 @@ static void product(float* c, int64_t c_row, const float* a, int64_t a_row,
 }
 
 /// Copies [sequence, head_size] rows, scaled, into a padded block.
-static void pack(float* to, const float* from, int64_t stride,
-                 int64_t sequence, int64_t head_size, Sizes size,
-                 float scale) {
+static void pack(float* to, const float* from, int64_t stride, int64_t sequence,
+                 int64_t head_size, Sizes size, float scale) {
   for (int64_t row = 0; row < sequence; ++row) {
     float* p = to + row * size.columns;
     for_chunks(head_size, [&](int64_t i, auto n) {
@@ -120,7 +119,8 @@ GPT_INLINE float softmax_row(float* scores, int64_t visible, int64_t columns) {
   float largest = scores[0];
   Vec lanes = splat(largest);
   int64_t i = 0;
-  for (; i + kLanes <= visible; i += kLanes) lanes = max(lanes, load(scores + i));
+  for (; i + kLanes <= visible; i += kLanes)
+    lanes = max(lanes, load(scores + i));
   for (int lane = 0; lane < kLanes; ++lane)
     if (lanes[lane] > largest) largest = lanes[lane];
   for (; i < visible; ++i)
@@ -182,8 +182,8 @@ void attention(const AttentionHead& head, float* scratch) {
     product(scores, size.rows, q + begin * size.columns, size.columns, 1, kt,
             size.rows, kBlock, columns, size.columns, false);
     for (int64_t row = 0; row < kBlock; ++row) {
-      const float log_sum = softmax_row(scores + row * size.rows,
-                                        begin + row + 1, columns);
+      const float log_sum =
+          softmax_row(scores + row * size.rows, begin + row + 1, columns);
       if (begin + row < t) head.log_sums[begin + row] = log_sum;
     }
     product(out + begin * size.columns, size.columns, scores, size.rows, 1, v,

@@ -15,8 +15,7 @@ class CpuOps final : public Ops {
  public:
   ddp::StreamView stream() const override { return ddp::StreamView::cpu(); }
   /// Logarithms of the sums of the softmax: one float a head and token.
-  std::size_t attention_saved_bytes(
-      const AttentionShape& shape) const override;
+  std::size_t attention_saved_bytes(const AttentionShape& shape) const override;
 
   void embedding_forward(TensorView out, TensorView tokens,
                          TensorView token_table, TensorView position_table,
@@ -32,9 +31,8 @@ class CpuOps final : public Ops {
                          std::int64_t rows, std::int64_t width) override;
   void residual_layernorm_forward(TensorView residual, TensorView out,
                                   TensorView mean, TensorView rstd,
-                                  TensorView a, TensorView b,
-                                  TensorView weight, TensorView bias,
-                                  std::int64_t rows,
+                                  TensorView a, TensorView b, TensorView weight,
+                                  TensorView bias, std::int64_t rows,
                                   std::int64_t width) override;
   void add(TensorView out, TensorView a, TensorView b) override;
   void layernorm_backward(TensorView din, GradientTarget weight_grad,
@@ -51,9 +49,9 @@ class CpuOps final : public Ops {
                               TensorView in, std::int64_t rows,
                               std::int64_t columns_in,
                               std::int64_t columns_out) override;
-  void linear_backward_input(TensorView din, TensorView dout,
-                             TensorView weight, TensorView pre_gelu,
-                             std::int64_t rows, std::int64_t columns_in,
+  void linear_backward_input(TensorView din, TensorView dout, TensorView weight,
+                             TensorView pre_gelu, std::int64_t rows,
+                             std::int64_t columns_in,
                              std::int64_t columns_out) override;
   void attention_forward(TensorView out, TensorView saved, TensorView qkv,
                          const AttentionShape& shape) override;
@@ -79,11 +77,5 @@ class CpuOps final : public Ops {
  private:
   ScratchPool pool_;
 };
-
-/// Throws InvalidArgument naming the first of `count` values (`what`: "token"
-/// or "target") that is below `least`, or `vocabulary` or more.
-void check_tokens(const std::int32_t* tokens, std::int64_t count,
-                  std::int32_t least, std::int64_t vocabulary,
-                  const char* what);
 
 }  // namespace gpt

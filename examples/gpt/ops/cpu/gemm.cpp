@@ -57,8 +57,7 @@ void gemm(float* c, std::int64_t c_stride, Matrix a, Matrix b,
                 depth, accumulate);
     } else {
       part_b.data += begin * (b.transposed ? b.stride : 1);
-      one_piece(c + begin, c_stride, a, part_b, rows, count, depth,
-                accumulate);
+      one_piece(c + begin, c_stride, a, part_b, rows, count, depth, accumulate);
     }
   });
 }

@@ -16,9 +16,9 @@ void layernorm(float* residual, float* out, float* mean, float* rstd,
                const float* a, const float* b, const float* weight,
                const float* bias, int64_t rows, int64_t width);
 void layernorm_backward(float* din, float* dweight, float* dbias,
-                        const float* dout, const float* in,
-                        const float* weight, const float* mean,
-                        const float* rstd, int64_t rows, int64_t width);
+                        const float* dout, const float* in, const float* weight,
+                        const float* mean, const float* rstd, int64_t rows,
+                        int64_t width);
 void add_bias(float* x, const float* bias, int64_t rows, int64_t width);
 void add_bias_gelu(float* out, float* pre, const float* bias, int64_t rows,
                    int64_t width);

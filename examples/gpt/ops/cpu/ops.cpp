@@ -1,14 +1,13 @@
 // Ops on the CPU. Each operation stages its tensors as fp32, cuts the work
 // into pieces whose number does not depend on the threads, and calls kernels.
-#include "examples/gpt/ops/cpu/cpu_ops.h"
-
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
+#include "examples/gpt/ops/cpu/cpu_ops.h"
 #include "examples/gpt/ops/cpu/gemm.h"
 #include "examples/gpt/ops/cpu/kernels.h"
 #include "examples/gpt/ops/cpu/threads.h"
+#include "examples/gpt/ops/tokens.h"
 
 namespace gpt {
 
@@ -51,10 +50,9 @@ float* target_of(Staging& stage, const GradientTarget& target, int64_t count) {
 
 }  // namespace
 
-void CpuOps::layernorm_forward(TensorView out, TensorView mean,
-                               TensorView rstd, TensorView in,
-                               TensorView weight, TensorView bias,
-                               int64_t rows, int64_t width) {
+void CpuOps::layernorm_forward(TensorView out, TensorView mean, TensorView rstd,
+                               TensorView in, TensorView weight,
+                               TensorView bias, int64_t rows, int64_t width) {
   Staging stage(pool_);
   const float* x = stage.read(in, rows * width);
   const float* w = stage.read(weight, width);
@@ -115,10 +113,10 @@ void CpuOps::layernorm_backward(TensorView din, GradientTarget weight_grad,
   float* bias_parts = stage.scratch(parts * width);
   for_rows(rows, [&](int64_t piece, int64_t row, int64_t count) {
     const int64_t at = row * width;
-    kernels().layernorm_backward(
-        dx + at, weight_parts + piece * width, bias_parts + piece * width,
-        g + at, x + at, w, mean.as<float>() + row, rstd.as<float>() + row,
-        count, width);
+    kernels().layernorm_backward(dx + at, weight_parts + piece * width,
+                                 bias_parts + piece * width, g + at, x + at, w,
+                                 mean.as<float>() + row, rstd.as<float>() + row,
+                                 count, width);
   });
   reduce_pieces(target_of(stage, weight_grad, width), weight_grad.accumulate,
                 weight_parts, parts, width);
@@ -220,20 +218,18 @@ void CpuOps::head_backward(TensorView din, GradientTarget table_grad,
 }
 
 void CpuOps::cross_entropy(TensorView losses, TensorView logits,
-                           TensorView targets, int64_t rows,
-                           int64_t vocabulary, int64_t padded_vocabulary,
-                           float gradient_scale, bool want_gradient) {
+                           TensorView targets, int64_t rows, int64_t vocabulary,
+                           int64_t padded_vocabulary, float gradient_scale,
+                           bool want_gradient) {
   Staging stage(pool_);
   const auto* target = targets.as<std::int32_t>();
-  // Negative targets are ignored.
-  check_tokens(target, rows, std::numeric_limits<std::int32_t>::min(),
-               vocabulary, "target");
+  check_tokens(target, rows, kAnyTarget, vocabulary, "target");
   float* y = stage.update(logits, rows * padded_vocabulary);
   for_rows(rows, [&](int64_t, int64_t first, int64_t count) {
     for (int64_t row = first; row < first + count; ++row)
-      losses.as<float>()[row] = kernels().cross_entropy(
-          y + row * padded_vocabulary, target[row], vocabulary, gradient_scale,
-          want_gradient);
+      losses.as<float>()[row] =
+          kernels().cross_entropy(y + row * padded_vocabulary, target[row],
+                                  vocabulary, gradient_scale, want_gradient);
   });
   stage.finish();
 }
@@ -247,10 +243,10 @@ void CpuOps::mean_loss(float* mean, TensorView losses, double count,
 }
 
 std::unique_ptr<Ops> make_cpu_ops(ddp::DType dtype) {
-  DDP_EXPECT(
-      dtype == ddp::DType::kFloat32 || dtype == ddp::DType::kBFloat16,
-      InvalidArgument, "the CPU ops compute in float32 or bfloat16, not ",
-      ddp::name(dtype), "; use one of these");
+  DDP_EXPECT(dtype == ddp::DType::kFloat32 || dtype == ddp::DType::kBFloat16,
+             InvalidArgument,
+             "the CPU ops compute in float32 or bfloat16, not ",
+             ddp::name(dtype), "; use one of these");
   return std::make_unique<CpuOps>();
 }
 

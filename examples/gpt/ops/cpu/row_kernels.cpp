@@ -1,6 +1,5 @@
 // Kernels that walk rows: layernorm, bias, GELU, cross entropy.
 #include "examples/gpt/ops/cpu/isa.h"
-
 #include "examples/gpt/ops/cpu/vector.h"
 
 namespace gpt::GPT_ISA {
@@ -63,9 +62,9 @@ void layernorm(float* residual, float* out, float* mean, float* rstd,
 }
 
 void layernorm_backward(float* din, float* dweight, float* dbias,
-                        const float* dout, const float* in,
-                        const float* weight, const float* mean,
-                        const float* rstd, int64_t rows, int64_t width) {
+                        const float* dout, const float* in, const float* weight,
+                        const float* mean, const float* rstd, int64_t rows,
+                        int64_t width) {
   for_chunks(width, [&](int64_t i, auto n) {
     store(dweight + i, Vec{}, n);
     store(dbias + i, Vec{}, n);
@@ -159,9 +158,8 @@ float cross_entropy(float* logits, int64_t target, int64_t vocabulary,
                     float scale, bool gradient) {
   if (target < 0) {
     if (gradient)
-      for_chunks(vocabulary, [&](int64_t i, auto n) {
-        store(logits + i, Vec{}, n);
-      });
+      for_chunks(vocabulary,
+                 [&](int64_t i, auto n) { store(logits + i, Vec{}, n); });
     return 0;
   }
   Vec largest_lanes = splat(logits[0]);

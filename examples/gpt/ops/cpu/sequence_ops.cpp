@@ -5,6 +5,7 @@
 #include "examples/gpt/ops/cpu/cpu_ops.h"
 #include "examples/gpt/ops/cpu/kernels.h"
 #include "examples/gpt/ops/cpu/threads.h"
+#include "examples/gpt/ops/tokens.h"
 
 namespace gpt {
 
@@ -30,20 +31,11 @@ AttentionHead head_of(const AttentionShape& shape, int64_t index,
 }
 
 int64_t out_offset(const AttentionShape& shape, int64_t index) {
-  return index / shape.heads * shape.sequence * shape.heads *
-             shape.head_size +
+  return index / shape.heads * shape.sequence * shape.heads * shape.head_size +
          index % shape.heads * shape.head_size;
 }
 
 }  // namespace
-
-void check_tokens(const std::int32_t* tokens, int64_t count,
-                  std::int32_t least, int64_t vocabulary, const char* what) {
-  for (int64_t i = 0; i < count; ++i)
-    DDP_EXPECT(tokens[i] >= least && tokens[i] < vocabulary, InvalidArgument, what, " ", i, " is ",
-               tokens[i], ", but the vocabulary has ", vocabulary,
-               " entries; give data of the model's tokenizer");
-}
 
 void CpuOps::embedding_forward(TensorView out, TensorView tokens,
                                TensorView token_table,
@@ -73,10 +65,9 @@ void CpuOps::embedding_backward(GradientTarget token_table,
   float* words = token_table.accumulate
                      ? stage.update(token_table.tensor, vocabulary * width)
                      : stage.write(token_table.tensor, vocabulary * width);
-  float* places =
-      position_table.accumulate
-          ? stage.update(position_table.tensor, positions * width)
-          : stage.write(position_table.tensor, positions * width);
+  float* places = position_table.accumulate
+                      ? stage.update(position_table.tensor, positions * width)
+                      : stage.write(position_table.tensor, positions * width);
   // Rows of one token may be anywhere, so threads share columns instead: each
   // column's sum is taken in row order, whatever the number of threads.
   constexpr int64_t kColumns = 64;
@@ -104,8 +95,8 @@ std::size_t CpuOps::attention_saved_bytes(const AttentionShape& shape) const {
          sizeof(float);
 }
 
-void CpuOps::attention_forward(TensorView out, TensorView saved,
-                               TensorView qkv, const AttentionShape& shape) {
+void CpuOps::attention_forward(TensorView out, TensorView saved, TensorView qkv,
+                               const AttentionShape& shape) {
   Staging stage(pool_);
   const int64_t heads = shape.batch * shape.heads;
   const int64_t elements = heads * shape.sequence * shape.head_size;

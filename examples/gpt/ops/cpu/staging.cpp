@@ -39,8 +39,8 @@ float* ScratchPool::take(std::int64_t count) {
     block.bytes = std::make_unique_for_overwrite<std::byte[]>(
         static_cast<std::size_t>(count) * sizeof(float) + kAlign);
     const auto address = reinterpret_cast<std::uintptr_t>(block.bytes.get());
-    block.data = reinterpret_cast<float*>((address + kAlign - 1) / kAlign *
-                                          kAlign);
+    block.data =
+        reinterpret_cast<float*>((address + kAlign - 1) / kAlign * kAlign);
     block.capacity = count;
   }
   return block.data;

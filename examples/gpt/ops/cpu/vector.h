@@ -82,7 +82,8 @@ GPT_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
 GPT_INLINE Vec exp(Vec x) {
   // x = n ln 2 + r. Adding 1.5 * 2^23 rounds to an integer that then lies in
   // the low bits of the sum; ln 2 is split so that n ln2_high is exact.
-  const Vec clamped = x < -87.0f ? splat(-87.0f) : (x > 88.0f ? splat(88.0f) : x);
+  const Vec clamped =
+      x < -87.0f ? splat(-87.0f) : (x > 88.0f ? splat(88.0f) : x);
   const Vec shifted = clamped * 1.44269504088896341f + 12582912.0f;
   const Vec n = shifted - 12582912.0f;
   const Vec r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
