@@ -8,7 +8,7 @@ namespace {
 constexpr int kKeys = 64;  // of a tile
 constexpr int kMaxGridY = 65535;
 /// Of the hungriest kernel: dq with heads of 128.
-constexpr int kFlashSharedBytes = 100 * 1024;
+constexpr int kFlashSharedBytes = 99 * 1024;
 
 /// Shared memory: q | k, two stages | v, two stages.
 template <int D>
