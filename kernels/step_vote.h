@@ -41,8 +41,8 @@ struct NormPart {
 /// in an order that depends on the table alone: equal input gives equal bits
 /// from run to run. Reads each gradient once, sources summed in list order.
 /// `power` is read for NormKind::kPower only.
-void norm(const UpdateTable& table, NormKind kind, double power,
-          NormPart* part, StreamView stream);
+void norm(const UpdateTable& table, NormKind kind, double power, NormPart* part,
+          StreamView stream);
 
 /// What one rank says. 64 bytes, sent as bytes.
 struct alignas(64) Vote {
@@ -59,10 +59,11 @@ struct alignas(64) Vote {
 static_assert(sizeof(Vote) == 64);
 
 enum VoteFlag : std::uint32_t {
-  kVoteStop = 1u,          ///< this rank asks all to stop after this step
-  kVoteHasLoss = 2u,       ///< `loss` was given
-  kVoteHasReplica = 4u,    ///< `replica` was computed this step
-  kVoteLossNotFinite = 8u  ///< `loss` is infinite or NaN
+  kVoteStop = 1u,           ///< this rank asks all to stop after this step
+  kVoteHasLoss = 2u,        ///< `loss` was given
+  kVoteHasReplica = 4u,     ///< `replica` was computed this step
+  kVoteLossNotFinite = 8u,  ///< `loss` is infinite or NaN
+  kVoteJoined = 16u  ///< this rank has no more data and follows the others
 };
 
 /// How votes become a decision; equal on all ranks.
@@ -100,24 +101,26 @@ struct StepControl {
   double num_items = 0;  ///< sum over ranks
   std::int64_t first_non_finite = kAllFinite;
   std::int32_t non_finite_rank = -1;  ///< rank that saw it, or -1
-  std::int32_t loss_rank = -1;      ///< first rank whose loss is not finite
-  std::int32_t stop = 0;            ///< 1: some rank asked to stop
+  std::int32_t loss_rank = -1;        ///< first rank whose loss is not finite
+  std::int32_t stop = 0;              ///< 1: some rank asked to stop
   std::int32_t operations_rank = -1;  ///< first rank that differs from rank 0
   std::int32_t replica_rank = -1;     ///< first rank that differs from rank 0
+  std::int32_t all_joined = 0;  ///< 1: no rank has data, nothing was applied
   std::uint32_t step = 0;
 };
 
 /// Assembles *vote from `host_part`, the `count` NormParts at `parts` (summed,
-/// or maximised, in order), the loss at `loss` (a float on the device, or null to use
-/// host_part's) and the checksum at `replica` (null: none). Sets the flags
-/// kVoteHasLoss, kVoteHasReplica and kVoteLossNotFinite accordingly.
-void cast_vote(const Vote& host_part, const NormPart* parts,
-               std::int32_t count, NormKind kind, const float* loss,
-               const std::uint64_t* replica, Vote* vote, StreamView stream);
+/// or maximised, in order), the loss at `loss` (a float on the device, or null
+/// to use host_part's) and the checksum at `replica` (null: none). Sets the
+/// flags kVoteHasLoss, kVoteHasReplica and kVoteLossNotFinite accordingly.
+void cast_vote(const Vote& host_part, const NormPart* parts, std::int32_t count,
+               NormKind kind, const float* loss, const std::uint64_t* replica,
+               Vote* vote, StreamView stream);
 
 /// Combines `rules.world` votes, in rank order, into *control. Every rank
 /// computes the same bits. An update is not applied when operations differ
-/// between ranks, or when something is not finite and the rules say skip.
+/// between ranks, when something is not finite and the rules say skip (which
+/// counts as skipped), or when all ranks have joined (which does not).
 void decide(const Vote* votes, const VoteRules& rules, StepControl* control,
             StreamView stream);
 

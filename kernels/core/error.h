@@ -37,11 +37,11 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-#define DDP_DEFINE_ERROR(Name)                     \
-  class Name : public Error {                      \
-   public:                                         \
-    explicit Name(const std::string& text)         \
-        : Error(text, ErrorKind::k##Name) {}       \
+#define DDP_DEFINE_ERROR(Name)               \
+  class Name : public Error {                \
+   public:                                   \
+    explicit Name(const std::string& text)   \
+        : Error(text, ErrorKind::k##Name) {} \
   }
 
 /// The call itself is wrong: correct it and call again.
@@ -84,8 +84,8 @@ std::string concat(const Args&... args) {
 
 /// Throws `Type` with the text of the remaining arguments, and the failed
 /// expression, unless `condition` holds. For checks at the public edge.
-#define DDP_EXPECT(condition, Type, ...)                             \
-  do {                                                               \
-    if (!(condition)) [[unlikely]]                                   \
-      throw ::ddp::Type(::ddp::concat(__VA_ARGS__));                 \
+#define DDP_EXPECT(condition, Type, ...)             \
+  do {                                               \
+    if (!(condition)) [[unlikely]]                   \
+      throw ::ddp::Type(::ddp::concat(__VA_ARGS__)); \
   } while (false)

@@ -2,7 +2,9 @@
 /// Work: a collective that has been issued and may not be done.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 
 #include "kernels/core/device.h"
 #include "libddp/base/deadline.h"
@@ -15,6 +17,12 @@ namespace ddp {
 /// cancels. Copies refer to the same operation; all members are thread-safe.
 class [[nodiscard]] Work {
  public:
+  /// When an operation was on the wire, on the host's steady clock.
+  struct Span {
+    std::chrono::steady_clock::time_point started;
+    std::chrono::steady_clock::time_point ended;
+  };
+
   /// What a backend implements.
   class State {
    public:
@@ -26,6 +34,8 @@ class [[nodiscard]] Work {
     virtual void block(StreamView stream) = 0;
     /// Done, successfully or not; never blocks, never throws.
     virtual bool is_complete() const noexcept = 0;
+    /// When it ran, once complete, from backends whose own thread runs it.
+    virtual std::optional<Span> span() const noexcept { return {}; }
   };
 
   /// Already complete.
@@ -39,6 +49,9 @@ class [[nodiscard]] Work {
     if (state_) state_->block(stream);
   }
   bool is_complete() const noexcept { return !state_ || state_->is_complete(); }
+  std::optional<Span> span() const noexcept {
+    return state_ ? state_->span() : std::nullopt;
+  }
 
  private:
   std::shared_ptr<State> state_;

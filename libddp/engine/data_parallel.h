@@ -86,17 +86,30 @@ class DataParallel {
 
   /// Votes, clips and updates; forward may be enqueued on `stream` at once.
   /// Throws InvalidArgument when gradients were accumulated but never
-  /// reduced (and says how many), or when there are none.
+  /// reduced (and says how many), or when there are none. Throws what an
+  /// earlier step found out, after the same step on all ranks: the step
+  /// itself on the CPU, max_steps_in_flight steps later on a GPU.
   void step(const StepInput& input, StreamView stream);
   /// Forgets all gradients.
   void zero_grad();
 
+  /// Trains on although this rank has no more batches: takes part in the
+  /// others' steps with gradients of zero until all ranks have joined. What
+  /// was accumulated but not yet stepped on enters the first of them. The
+  /// others must reduce once a step (all but the last micro-batch under
+  /// NoSync). Collective over the ranks that are left. Waits for the device.
+  void join(StreamView stream);
+
   /// Reports of steps whose vote has reached the host since the last call, in
-  /// order; never waits. Throws what those steps found out (drift, mismatch,
-  /// non-finite values by option).
+  /// order; never waits, never throws what a step found out.
   std::vector<StepReport> poll_reports();
-  /// The same for all steps so far. Waits for the device.
+  /// The same for all steps so far. Waits for the device, and throws what
+  /// those steps found out (drift, mismatch, non-finite values by option).
   std::vector<StepReport> wait_reports();
+  /// Whether a rank has asked to stop. Turns true after the same step on all
+  /// ranks: the one that asked, or on a GPU, where the vote is read later,
+  /// max_steps_in_flight steps on.
+  bool should_stop() const noexcept;
 
   /// Learning rates and other hyper-parameters of the groups, live. Index 0
   /// is the default optimizer, then options.groups in order.

@@ -84,7 +84,7 @@ struct StepInput {
 struct StepReport {
   std::int64_t step = 0;
   bool applied = true;
-  /// Mean over ranks; NaN where none was given.
+  /// Mean over the ranks that gave one; 0 where none did.
   double loss = 0;
   /// Of the averaged gradient, before clipping.
   double norm = 0;
@@ -106,8 +106,7 @@ struct OverlapStatistics {
   struct Bucket {
     int index = 0;
     std::int64_t bytes = 0;
-    double ready_ms = 0;  ///< since the first gradient of the step
-    double done_ms = 0;
+    double launched_ms = 0;  ///< since the first gradient of the backward
   };
   std::vector<Bucket> buckets;
 };

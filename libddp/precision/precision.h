@@ -24,4 +24,7 @@ struct Precision {
   static Precision bf16();
 };
 
+/// Type of the gradient of weights of type `weight` under a policy.
+DType gradient_dtype(const Precision& precision, DType weight);
+
 }  // namespace ddp

@@ -33,6 +33,9 @@ struct ParameterSpec {
 /// Product of the shape; 1 for a 0-dim parameter.
 std::int64_t numel(const ParameterSpec& parameter);
 
+/// "'wte.weight' float32[50257, 768]", for error texts.
+std::string to_text(const ParameterSpec& parameter);
+
 /// Where backward writes one gradient.
 struct GradientTarget {
   TensorView tensor;

@@ -1,0 +1,473 @@
+// What a gradient is after reduction, case by case: unused, shared, skipped,
+// accumulated, weighted, uneven, frozen, tiny and empty ones.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/support/ranks.h"
+#include "tests/support/training.h"
+
+namespace ddp::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const StreamView kCpu = StreamView::cpu();
+
+std::vector<ParameterSpec> scalars(const std::vector<std::string>& names) {
+  std::vector<ParameterSpec> specs;
+  for (const std::string& name : names) specs.push_back({.name = name});
+  return specs;
+}
+
+void fill_ones(DataParallel& dp) {
+  dp.initialize([](int, std::span<float> values) {
+    std::fill(values.begin(), values.end(), 1.0f);
+  });
+}
+
+/// Runs `act` and returns the text of the error it throws.
+template <typename E, typename Act>
+std::string error_of(Act act) {
+  try {
+    act();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class EveryStage : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Stages, EveryStage, testing::Values(0, 1));
+
+TEST_P(EveryStage, AnUnusedParameterIsAnErrorThatNamesItAtTheEndOfBackward) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a", "b"}), {.zero_stage = GetParam()});
+    fill_ones(dp);
+    give(dp, 0, {world.rank() + 1.0});
+    EXPECT_THAT(error_of<InvalidArgument>([&] { dp.finish_backward(kCpu); }),
+                HasSubstr("1 of 2 parameters: 'b' float32[]"));
+    // Nothing was lost: the next step works.
+    dp.zero_grad();
+    give(dp, 0, {world.rank() + 1.0});
+    give(dp, 1, {1.0});
+    dp.step({}, kCpu);
+  });
+}
+
+TEST_P(EveryStage, AnUnusedParameterMayBeAllowedAndIsLeftAlone) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a", "b"}),
+                    {.zero_stage = GetParam(),
+                     .optimizer = Sgd{.lr = 1.0f, .weight_decay = 0.1f},
+                     .find_unused_parameters = true});
+    fill_ones(dp);
+    give(dp, 0, {world.rank() + 1.0});
+    dp.finish_backward(kCpu);
+    EXPECT_THAT(dp.read_gradient(0), ElementsAre(1.5f));
+    dp.step({}, kCpu);
+    EXPECT_NEAR(dp.read_weight(0)[0], 1 - (1.5 + 0.1), 1e-6);
+    EXPECT_EQ(dp.read_weight(1)[0], 1.0f);  // neither decayed nor stepped
+  });
+}
+
+TEST_P(EveryStage, AParameterThatOneRankUsedCountsAsZeroOnTheOther) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a", "b"}),
+                    {.zero_stage = GetParam(), .find_unused_parameters = true});
+    fill_ones(dp);
+    if (world.rank() == 0) give(dp, 1, {3.0});
+    give(dp, 0, {1.0});
+    dp.finish_backward(kCpu);
+    EXPECT_THAT(dp.read_gradient(0), ElementsAre(1.0f));
+    EXPECT_THAT(dp.read_gradient(1), ElementsAre(1.5f));
+  });
+}
+
+TEST_P(EveryStage, UnusedParametersKeepTheirOwnOptimizerClock) {
+  run_ranks(2, [&](World& world) {
+    const AdamW adam{.lr = 0.1f, .weight_decay = 0};
+    DataParallel dp(world, scalars({"a", "late"}),
+                    {.zero_stage = GetParam(),
+                     .optimizer = adam,
+                     .find_unused_parameters = true});
+    fill_ones(dp);
+    ReferenceParameter late({1.0});
+    for (int step = 0; step < 4; ++step) {
+      if (step >= 2) {
+        give(dp, 1, {0.5 + step});
+        late.update(adam, {0.5 + step});
+      }
+      give(dp, 0, {1.0});
+      dp.step({}, kCpu);
+    }
+    EXPECT_NEAR(dp.read_weight(1)[0], late.weight[0], 1e-6);
+  });
+}
+
+TEST_P(EveryStage, ForwardsBeforeOneBackwardAddUp) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a", "b", "c", "shared"}),
+                    {.zero_stage = GetParam()});
+    for (const int p : {2, 1, 0}) give(dp, p, {1.0});
+    write_gradient(dp, 3, {1.0});  // reached through two forwards
+    give(dp, 3, {1.0});
+    dp.finish_backward(kCpu);
+    for (const int p : {0, 1, 2})
+      EXPECT_THAT(dp.read_gradient(p), ElementsAre(1.0f));
+    EXPECT_THAT(dp.read_gradient(3), ElementsAre(2.0f));
+  });
+}
+
+TEST_P(EveryStage, ATiedParameterIsReadyWhenAllThatShareItAre) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world,
+                    {{.name = "embedding", .shape = {7, 4}},
+                     {.name = "head", .shape = {7, 4}, .tied_to = "embedding"}},
+                    {.zero_stage = GetParam()});
+    fill_ones(dp);
+    const AdamW adam;
+    ReferenceParameter reference(std::vector<double>(28, 1.0));
+    for (int step = 0; step < 3; ++step) {
+      give(dp, 1, std::vector<double>(28, 1.0 + world.rank()));
+      EXPECT_TRUE(dp.overlap().buckets.empty() || step > 0);
+      give(dp, 0, std::vector<double>(28, 2.0));
+      dp.step({}, kCpu);
+      reference.update(adam, std::vector<double>(28, 3.5));
+    }
+    EXPECT_EQ(dp.weight(0).data, dp.weight(1).data);
+    EXPECT_NEAR(dp.read_weight(1)[27], reference.weight[27], 1e-6);
+  });
+}
+
+TEST_P(EveryStage, AnUnfrozenParameterIsPickedUp) {
+  run_ranks(2, [&](World& world) {
+    const Sgd sgd{.lr = 1.0f, .momentum = 0.5f};
+    DataParallel dp(world,
+                    {{.name = "a"},
+                     {.name = "adapter", .shape = {3}, .requires_grad = false}},
+                    {.zero_stage = GetParam(), .optimizer = sgd});
+    fill_ones(dp);
+    ReferenceParameter adapter({1, 1, 1});
+    for (int step = 0; step < 4; ++step) {
+      if (step == 2) {
+        EXPECT_THAT(error_of<InvalidArgument>([&] { dp.grad(1, kCpu); }),
+                    HasSubstr("'adapter' float32[3] frozen"));
+        dp.unfreeze(1);
+      }
+      if (step >= 2) {
+        give(dp, 1, std::vector<double>(3, 1.0 + world.rank()));
+        adapter.update(sgd, {1.5, 1.5, 1.5});
+      }
+      give(dp, 0, {1.0});
+      dp.step({}, kCpu);
+    }
+    EXPECT_NEAR(dp.read_weight(1)[2], adapter.weight[2], 1e-6);
+    EXPECT_NEAR(values_of(dp.weight(1))[2], adapter.weight[2], 1e-6);
+  });
+}
+
+TEST_P(EveryStage, WhetherToReduceIsDecidedWhenGradientsAreReady) {
+  const double first[] = {1, 3}, second[] = {3, 4};  // 4 and 7 in all
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a"}), {.zero_stage = GetParam()});
+    fill_ones(dp);
+    const int r = world.rank();
+    {
+      const NoSync local(dp);
+      give(dp, 0, {first[r]});
+    }
+    give(dp, 0, {second[r]});
+    dp.finish_backward(kCpu);
+    EXPECT_THAT(dp.read_gradient(0), ElementsAre(5.5f));
+    dp.zero_grad();
+
+    give(dp, 0, {first[r]});  // reduced on the wrong micro-batch
+    dp.finish_backward(kCpu);
+    {
+      const NoSync local(dp);
+      give(dp, 0, {second[r]});
+    }
+    EXPECT_THAT(error_of<InvalidArgument>([&] { dp.step({}, kCpu); }),
+                HasSubstr("would lose 1 gradients"));
+    dp.sync_gradients(kCpu);
+    EXPECT_THAT(dp.read_gradient(0), ElementsAre(5.5f));
+    dp.zero_grad();
+
+    give(dp, 0, {first[r]});  // reduced in both
+    dp.finish_backward(kCpu);
+    give(dp, 0, {second[r]});
+    dp.finish_backward(kCpu);
+    EXPECT_THAT(dp.read_gradient(0), ElementsAre(5.5f));
+    dp.step({}, kCpu);
+  });
+}
+
+TEST_P(EveryStage, SyncGradientsReducesWhatWasAccumulatedAndNothingTwice) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a", "b"}), {.zero_stage = GetParam()});
+    {
+      const NoSync local(dp);
+      for (int micro = 1; micro <= 3; ++micro)
+        for (const int p : {1, 0}) give(dp, p, {micro * (world.rank() + 1.0)});
+    }
+    EXPECT_THAT(error_of<InvalidArgument>([&] { dp.step({}, kCpu); }),
+                HasSubstr("would lose 6 gradients"));
+    for (int again = 0; again < 2; ++again) {
+      dp.sync_gradients(kCpu);
+      EXPECT_THAT(dp.read_gradient(0), ElementsAre(9.0f));
+      EXPECT_THAT(dp.read_gradient(1), ElementsAre(9.0f));
+    }
+  });
+}
+
+TEST_P(EveryStage, StepWithoutAnyGradientSaysSo) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a"}), {.zero_stage = GetParam()});
+    EXPECT_THAT(error_of<InvalidArgument>([&] { dp.step({}, kCpu); }),
+                HasSubstr("step 0 has no gradients"));
+  });
+}
+
+TEST_P(EveryStage, ItemsWeighAsManyAsTheyAre) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a"}),
+                    {.zero_stage = GetParam(), .optimizer = Sgd{.lr = 1.0f}});
+    fill_ones(dp);
+    // One token of gradient 1; three of gradient 2, over two micro-batches.
+    if (world.rank() == 0) {
+      give(dp, 0, {1.0});
+    } else {
+      {
+        const NoSync local(dp);
+        give(dp, 0, {2.0});
+      }
+      give(dp, 0, {4.0});
+    }
+    dp.step({.num_items = world.rank() == 0 ? 1.0 : 3.0}, kCpu);
+    EXPECT_EQ(dp.read_weight(0)[0], 1 - 1.75f);
+    EXPECT_EQ(dp.wait_reports().at(0).num_items, 4.0);
+    // Without counts: the mean of means.
+    give(dp, 0, {world.rank() + 1.0});
+    dp.step({}, kCpu);
+    EXPECT_EQ(dp.read_weight(0)[0], 1 - 1.75f - 1.5f);
+  });
+}
+
+class EveryAccumulation : public testing::TestWithParam<std::tuple<int, int>> {
+};
+INSTANTIATE_TEST_SUITE_P(StagesAndMicroBatches, EveryAccumulation,
+                         testing::Combine(testing::Values(0, 1),
+                                          testing::Values(1, 2)));
+
+TEST_P(EveryAccumulation, RanksThatRunOutOfDataJoinTheOthers) {
+  const auto [stage, micros] = GetParam();
+  std::vector<float> ends(2);
+  run_ranks(2, [&, stage = stage, micros = micros](World& world) {
+    DataParallel dp(world, scalars({"a", "b"}),
+                    {.zero_stage = stage, .optimizer = Sgd{.lr = 0.5f}});
+    fill_ones(dp);
+    const int batches = world.rank() == 0 ? 5 * micros : 4 * micros;
+    for (int batch = 0; batch < batches; ++batch) {
+      dp.set_gradient_sync(batch % micros == micros - 1);
+      give(dp, 1, {1.0});
+      give(dp, 0, {1.0});
+      if (dp.gradient_sync()) dp.step({}, kCpu);
+    }
+    dp.join(kCpu);
+    ends[world.rank()] = dp.read_weight(0)[0];
+    EXPECT_EQ(dp.wait_reports().size(), 5u);
+  });
+  // Four whole steps, and a fifth in which rank 1 contributes nothing.
+  EXPECT_EQ(ends[0], 1 - 0.5f * micros * (4 + 0.5f));
+  EXPECT_EQ(ends[1], ends[0]);
+}
+
+TEST(Gradients, ARankThatStopsEarlyIsNamedWithItsSteps) {
+  std::vector<std::string> errors(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        DataParallel dp(world, scalars({"a"}));
+        errors[world.rank()] = error_of<Error>([&] {
+          for (int batch = 0; batch < (world.rank() == 0 ? 5 : 4); ++batch) {
+            give(dp, 0, {1.0});
+            dp.step({}, kCpu);
+          }
+        });
+      },
+      std::chrono::milliseconds(1500));
+  EXPECT_EQ(errors[1], "nothing was thrown");
+  EXPECT_THAT(errors[0], HasSubstr("of step 4"));
+  EXPECT_THAT(errors[0], HasSubstr("rank 1 ended after 4 steps"));
+}
+
+TEST_P(EveryStage, EveryTypeKeepsItsOwn) {
+  run_ranks(3, [&](World& world) {
+    const std::vector<ParameterSpec> specs{
+        {.name = "a", .shape = {7}},
+        {.name = "b", .shape = {13}, .dtype = DType::kBFloat16},
+        {.name = "c", .shape = {1}},
+        {.name = "d", .shape = {5}, .dtype = DType::kBFloat16},
+        {.name = "e", .shape = {3}, .dtype = DType::kFloat64}};
+    DataParallel dp(world, specs,
+                    {.zero_stage = GetParam(),
+                     .precision = Precision::bf16(),
+                     .optimizer = Sgd{.lr = 1.0f}});
+    fill_ones(dp);
+    for (int p = 4; p >= 0; --p) {
+      EXPECT_EQ(dp.grad(p, kCpu).tensor.dtype,
+                p == 4 ? DType::kFloat64 : DType::kFloat32);
+      give(dp, p, std::vector<double>(numel(specs[p]), 0.25 * world.rank()));
+    }
+    dp.step({}, kCpu);
+    for (int p = 0; p < 5; ++p) {
+      EXPECT_EQ(dp.weight(p).dtype, specs[p].dtype);
+      for (const double weight : values_of(dp.weight(p)))
+        EXPECT_EQ(weight, 0.75);
+    }
+  });
+}
+
+TEST_P(EveryStage, EmptyAndTinyParametersTrain) {
+  for (const int size : {1, 2, 8})
+    run_ranks(size, [&](World& world) {
+      const std::vector<ParameterSpec> specs{
+          {.name = "eight", .shape = {8}},  {.name = "none", .shape = {0}},
+          {.name = "many", .shape = {24}},  {.name = "scalar", .shape = {}},
+          {.name = "single", .shape = {1}}, {.name = "last", .shape = {0, 4}}};
+      DataParallel dp(world, specs,
+                      {.zero_stage = GetParam(), .clip_norm = 100});
+      fill_ones(dp);
+      for (int p = 5; p >= 0; --p)
+        give(dp, p, std::vector<double>(numel(specs[p]), 1.0));
+      dp.step({}, kCpu);
+      const auto report = dp.wait_reports().at(0);
+      EXPECT_DOUBLE_EQ(report.norm, std::sqrt(34.0));
+      for (const int p : {0, 2, 3, 4})
+        for (const double w : values_of(dp.weight(p)))
+          EXPECT_NEAR(w, 1 - 1e-3 - 1e-5, 1e-6);
+      EXPECT_TRUE(dp.read_weight(1).empty());
+      EXPECT_EQ(dp.parameter(5).shape, (std::vector<std::int64_t>{0, 4}));
+    });
+}
+
+TEST_P(EveryStage, BackwardMayFinishGradientsInAnyOrder) {
+  run_ranks(3, [&](World& world) {
+    DataParallel dp(world,
+                    {{.name = "a", .shape = {500}},
+                     {.name = "b", .shape = {500}},
+                     {.name = "c", .shape = {500}}},
+                    {.zero_stage = GetParam(), .bucket_bytes = 2000});
+    for (int step = 0; step < 5; ++step) {
+      // Another order in every step and on every rank.
+      for (int i = 0; i < 3; ++i) {
+        const int p = (i * 2 + step + world.rank()) % 3;
+        give(dp, p, std::vector<double>(500, p + world.rank()));
+      }
+      dp.finish_backward(kCpu);
+      for (int p = 0; p < 3; ++p)
+        EXPECT_THAT(dp.read_gradient(p), testing::Each(p + 1.0f));
+      dp.step({}, kCpu);
+    }
+  });
+}
+
+TEST_P(EveryStage, TheFirstBackwardEverMayBeLocal) {
+  run_ranks(2, [&](World& world) {
+    DataParallel dp(world, scalars({"a"}), {.zero_stage = GetParam()});
+    for (int window = 0; window < 3; ++window) {
+      {
+        const NoSync local(dp);
+        give(dp, 0, {1.0});
+      }
+      give(dp, 0, {2.0 + world.rank()});
+      dp.finish_backward(kCpu);
+      EXPECT_THAT(dp.read_gradient(0), ElementsAre(3.5f));
+      dp.step({}, kCpu);
+    }
+  });
+}
+
+TEST_P(EveryStage, ManyBf16GradientsAddUpExactly) {
+  run_ranks(1, [&](World& world) {
+    DataParallel dp(world,
+                    {{.name = "a", .shape = {3}, .dtype = DType::kBFloat16}},
+                    {.zero_stage = GetParam(), .precision = Precision::bf16()});
+    dp.set_gradient_sync(false);
+    for (int micro = 0; micro < 512; ++micro) give(dp, 0, {1, 1, 1});
+    dp.sync_gradients(kCpu);
+    EXPECT_THAT(dp.read_gradient(0), testing::Each(512.0f));
+  });
+}
+
+TEST(Gradients, LargeFp16AndTinyOnesSurviveTheSum) {
+  run_ranks(8, [&](World& world) {
+    DataParallel dp(world, {{.name = "large", .dtype = DType::kFloat16},
+                            {.name = "tiny", .dtype = DType::kFloat16}});
+    give(dp, 1, {1e-7});
+    give(dp, 0, {10000.0});
+    dp.finish_backward(kCpu);
+    EXPECT_EQ(dp.read_gradient(0)[0], 10000.0f);
+    EXPECT_EQ(dp.read_gradient(1)[0], 1e-7f);
+  });
+}
+
+TEST_P(EveryStage, BucketsLeaveBeforeBackwardEndsFromTheFirstStep) {
+  run_ranks(2, [&](World& world) {
+    std::vector<ParameterSpec> layers;
+    for (int i = 0; i < 24; ++i)
+      layers.push_back({.name = concat("layer", i), .shape = {256, 256}});
+    DataParallel dp(world, layers, {.zero_stage = GetParam()});
+    for (int step = 0; step < 3; ++step) {
+      for (int p = 23; p >= 0; --p) {
+        if (p == 0) {  // all but the last layer is done
+          const OverlapStatistics overlap = dp.overlap();
+          EXPECT_GE(overlap.bytes_launched_early * 10, 24 * 65536 * 4 * 8);
+        }
+        give(dp, p, std::vector<double>(65536, 1.0));
+      }
+      dp.step({}, kCpu);
+    }
+  });
+}
+
+TEST(Gradients, GradReadyWithoutGradIsRefused) {
+  run_ranks(1, [](World& world) {
+    DataParallel dp(world, scalars({"a"}));
+    EXPECT_THAT(error_of<InvalidArgument>([&] { dp.grad_ready(0, kCpu); }),
+                HasSubstr("never written"));
+    EXPECT_THAT(error_of<InvalidArgument>([&] { dp.grad(1, kCpu); }),
+                HasSubstr("parameter 1 of 1 does not exist"));
+  });
+}
+
+TEST_P(EveryStage, AdoptedMemoryStaysTheCallers) {
+  std::vector<std::vector<float>> weights(2, std::vector<float>(3, 1.0f));
+  run_ranks(2, [&](World& world) {
+    std::vector<float>& weight = weights[world.rank()];
+    std::vector<float> gradient(3);
+    DataParallel dp(world,
+                    {{.name = "library", .shape = {2}},
+                     {.name = "caller",
+                      .shape = {3},
+                      .adopted_weight = weight.data(),
+                      .adopted_gradient = gradient.data()}},
+                    {.zero_stage = GetParam(), .optimizer = Sgd{.lr = 1.0f}});
+    dp.broadcast_weights();
+    EXPECT_EQ(dp.weight(1).data, weight.data());
+    gradient.assign(3, world.rank() + 1.0f);
+    dp.grad_ready(1, kCpu);
+    give(dp, 0, {1, 1});
+    dp.finish_backward(kCpu);
+    if (GetParam() == 0) {
+      EXPECT_THAT(gradient, testing::Each(1.5f));
+    }
+    dp.step({}, kCpu);
+  });
+  for (const auto& weight : weights) EXPECT_THAT(weight, testing::Each(-0.5f));
+}
+
+}  // namespace
+}  // namespace ddp::test
