@@ -63,7 +63,7 @@ def is_downhill(source, target, order):
 
 class Checker:
     def __init__(self, root):
-        self.root = Path(root)
+        self.root = Path(root).resolve()
         self.order = folder_order(self.root)
         self.listed = self.read_lists()
         self.complaints = []
