@@ -51,10 +51,14 @@ std::vector<std::string> TcpControlPlane::exchange(std::string_view topic,
 
 std::string TcpControlPlane::who_is_missing(std::string_view topic,
                                             std::int64_t turn) {
-  const auto missing = client_->request(
-      FrameType::kMissing, turn_body(topic, turn), Deadline::in(kShortLimit),
-      concat("exchange \"", topic, "\""));
-  return missing.value_or("rank 0, which relays it, does not answer either");
+  try {
+    const auto missing =
+        client_->request(FrameType::kMissing, turn_body(topic, turn),
+                         Deadline::in(kShortLimit), "asking who is missing");
+    return missing.value_or("rank 0, which relays it, does not answer either");
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 void TcpControlPlane::announce_failure(ErrorKind kind,
