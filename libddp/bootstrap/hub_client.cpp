@@ -189,6 +189,8 @@ class HubClient::Impl {
 HubClient::HubClient(const HubAddress& address, Greeting greeting,
                      Deadline deadline) {
   greeting.token = address.token;
+  if (!greeting.identity.empty())
+    self_ = describe(decode_identity(greeting.identity));
   impl_ = std::make_unique<Impl>(address, greeting, deadline);
 }
 

@@ -38,11 +38,13 @@ std::vector<std::string> TcpControlPlane::exchange(std::string_view topic,
     std::lock_guard lock(mutex_);
     turn = next_turn_.try_emplace(std::string(topic), 0).first->second++;
   }
-  const auto reply = client_->request(
-      FrameType::kExchange, turn_body(topic, turn, message), deadline,
-      concat("exchange \"", topic, "\""), HubClient::Interrupt::kByFailure);
-  DDP_EXPECT(reply, Timeout, "exchange \"", topic, "\" waited ",
-             deadline.seconds_given(), " s; ", who_is_missing(topic, turn));
+  const auto what = concat(client_->self(), ": exchange \"", topic, "\"");
+  const auto reply =
+      client_->request(FrameType::kExchange, turn_body(topic, turn, message),
+                       deadline, what, HubClient::Interrupt::kByFailure);
+  DDP_EXPECT(reply, Timeout, what, " waited ", deadline.seconds_given(), " s; ",
+             who_is_missing(topic, turn),
+             "; look at what those ranks do, or raise the timeout");
   WireReader in(*reply);
   std::vector<std::string> messages;
   for (auto left = in.number(); left > 0; --left) messages.push_back(in.text());
