@@ -46,6 +46,16 @@ std::vector<int> ExchangeTable::missing(const std::string& topic,
   return ranks;
 }
 
+std::string ExchangeTable::describe_open() const {
+  std::string text;
+  for (const auto& [key, round] : rounds_) {
+    if (!text.empty()) text += "; ";
+    text += "exchange \"" + key.first + "\" " +
+            list_missing(missing(key.first, key.second), world_size_);
+  }
+  return text;
+}
+
 std::vector<std::pair<std::string, ExchangeTable::Round>>
 ExchangeTable::take_lacking(int rank) {
   std::vector<std::pair<std::string, Round>> taken;

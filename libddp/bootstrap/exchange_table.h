@@ -31,6 +31,8 @@ class ExchangeTable {
                            Waiter waiter, std::string message);
   /// Ranks whose message is missing. All, if none has come.
   std::vector<int> missing(const std::string& topic, std::int64_t turn) const;
+  /// What is still waited for, for people; empty if nothing is.
+  std::string describe_open() const;
   /// Takes out the rounds that `rank` can no longer complete.
   std::vector<std::pair<std::string, Round>> take_lacking(int rank);
 

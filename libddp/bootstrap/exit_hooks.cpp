@@ -63,14 +63,19 @@ void register_handler() { std::atexit(at_exit); }
 int add_exit_hook(std::function<void(int status)> hook) {
   Hooks& all = all_hooks();
   std::lock_guard lock(all.mutex);
-  all.pid = ::getpid();
-  // Registered anew each time: what was registered by a library meanwhile,
-  // such as MPI, must run after it.
-  register_handler();
+  if (all.pid != ::getpid()) {
+    // The first ever, or the first in a forked child, whose copies of the
+    // parent's hooks mean nothing here.
+    if (all.pid == 0) register_handler();
+    all.hooks.clear();
+    all.pid = ::getpid();
+  }
   const int id = all.next_id++;
   all.hooks.emplace(id, std::move(hook));
   return id;
 }
+
+void renew_exit_handler() { register_handler(); }
 
 void remove_exit_hook(int id) noexcept {
   Hooks& all = all_hooks();

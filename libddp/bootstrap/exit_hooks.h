@@ -14,6 +14,9 @@ int add_exit_hook(std::function<void(int status)> hook);
 /// Waits if the hook is running on another thread.
 void remove_exit_hook(int id) noexcept;
 
+/// MPI has just begun: what it does at exit must run after the hooks.
+void renew_exit_handler();
+
 /// A world has failed: at exit the others are not waited for in MPI for long.
 void note_failure_for_exit() noexcept;
 

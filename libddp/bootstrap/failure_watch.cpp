@@ -1,81 +1,104 @@
 #include "libddp/bootstrap/failure_watch.h"
 
+#include <condition_variable>
 #include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "libddp/base/log.h"
 
 namespace ddp {
+namespace {
 
-FailureWatch::~FailureWatch() {
-  {
-    std::lock_guard lock(mutex_);
-    callbacks_.clear();
-  }
-  if (!caller_.joinable()) return;
-  // A callback may drop the last handle to the world, and so end up here.
-  if (caller_.get_id() == std::this_thread::get_id()) {
-    caller_.detach();
-  } else {
-    caller_.join();
-  }
-}
-
-void FailureWatch::report(const Failure& failure) {
-  std::lock_guard lock(mutex_);
-  if (first_) return;
-  first_ = failure;
-  if (!callbacks_.empty()) caller_ = std::thread([this] { call_all(); });
-}
-
-std::optional<Failure> FailureWatch::first() const {
-  std::lock_guard lock(mutex_);
-  return first_;
-}
-
-int FailureWatch::add(ControlPlane::FailureCallback callback) {
-  std::unique_lock lock(mutex_);
-  const int id = next_id_++;
-  if (!first_) {
-    callbacks_.emplace(id, std::move(callback));
-    return id;
-  }
-  const Failure failure = *first_;
-  lock.unlock();
-  call(callback, failure);
-  return id;
-}
-
-void FailureWatch::remove(int id) {
-  std::unique_lock lock(mutex_);
-  callbacks_.erase(id);
-  // From inside the callback itself there is nothing to wait for.
-  if (caller_.get_id() == std::this_thread::get_id()) return;
-  changed_.wait(lock, [&] { return running_id_ != id; });
-}
-
-void FailureWatch::call_all() {
-  std::unique_lock lock(mutex_);
-  while (!callbacks_.empty()) {
-    const auto next = callbacks_.extract(callbacks_.begin());
-    running_id_ = next.key();
-    const Failure failure = *first_;
-    lock.unlock();
-    call(next.mapped(), failure);
-    lock.lock();
-    running_id_ = 0;
-    changed_.notify_all();
-  }
-}
-
-void FailureWatch::call(const ControlPlane::FailureCallback& callback,
-                        const Failure& failure) noexcept {
+void call(const ControlPlane::FailureCallback& callback,
+          const Failure& failure) noexcept {
   try {
     callback(failure);
   } catch (const std::exception& error) {
     log(LogLevel::kError,
         std::string("a failure callback threw: ") + error.what());
   }
+}
+
+}  // namespace
+
+struct FailureWatch::Shared {
+  /// Calls one callback after the other, without the lock.
+  void call_all() {
+    std::unique_lock lock(mutex);
+    while (!callbacks.empty()) {
+      const auto next = callbacks.extract(callbacks.begin());
+      running_id = next.key();
+      const Failure failure = *first;
+      lock.unlock();
+      call(next.mapped(), failure);
+      lock.lock();
+      running_id = 0;
+      changed.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Failure> first;
+  std::map<int, ControlPlane::FailureCallback> callbacks;
+  int next_id = 1;
+  int running_id = 0;
+  std::thread caller;
+};
+
+FailureWatch::FailureWatch() : shared_(std::make_shared<Shared>()) {}
+
+FailureWatch::~FailureWatch() {
+  std::thread caller;
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->callbacks.clear();
+    caller = std::move(shared_->caller);
+  }
+  if (!caller.joinable()) return;
+  if (caller.get_id() == std::this_thread::get_id()) {
+    caller.detach();
+  } else {
+    caller.join();
+  }
+}
+
+void FailureWatch::report(const Failure& failure) {
+  std::lock_guard lock(shared_->mutex);
+  if (shared_->first) return;
+  shared_->first = failure;
+  if (!shared_->callbacks.empty())
+    shared_->caller = std::thread([shared = shared_] { shared->call_all(); });
+}
+
+std::optional<Failure> FailureWatch::first() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->first;
+}
+
+int FailureWatch::add(ControlPlane::FailureCallback callback) {
+  std::unique_lock lock(shared_->mutex);
+  const int id = shared_->next_id++;
+  if (!shared_->first) {
+    shared_->callbacks.emplace(id, std::move(callback));
+    return id;
+  }
+  const Failure failure = *shared_->first;
+  lock.unlock();
+  call(callback, failure);
+  return id;
+}
+
+void FailureWatch::remove(int id) {
+  std::unique_lock lock(shared_->mutex);
+  shared_->callbacks.erase(id);
+  // From inside the callback itself there is nothing to wait for.
+  if (shared_->caller.get_id() == std::this_thread::get_id()) return;
+  shared_->changed.wait(lock, [&] { return shared_->running_id != id; });
 }
 
 }  // namespace ddp

@@ -3,11 +3,8 @@
 /// who asked to be told.
 #pragma once
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <thread>
 
 #include "libddp/bootstrap/control_plane.h"
 
@@ -16,7 +13,7 @@ namespace ddp {
 /// The half of a ControlPlane that is alike for all of them. Thread-safe.
 class FailureWatch {
  public:
-  FailureWatch() = default;
+  FailureWatch();
   ~FailureWatch();
   FailureWatch(const FailureWatch&) = delete;
   FailureWatch& operator=(const FailureWatch&) = delete;
@@ -30,17 +27,10 @@ class FailureWatch {
   void remove(int id);
 
  private:
-  void call_all();
-  static void call(const ControlPlane::FailureCallback& callback,
-                   const Failure& failure) noexcept;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Failure> first_;
-  std::map<int, ControlPlane::FailureCallback> callbacks_;
-  int next_id_ = 1;
-  int running_id_ = 0;
-  std::thread caller_;
+  struct Shared;
+  /// Shared with the thread that calls, since a callback may drop the last
+  /// handle to the world and with it this watch.
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace ddp

@@ -112,11 +112,14 @@ class HubClient::Impl {
         const auto kind = static_cast<ErrorKind>(in.small_number());
         return end_with({kind, in.text()});
       }
-      case FrameType::kHubLeaves:
-        return end_with(
-            {ErrorKind::kPeerFailure, concat(hub_name_,
-                                             " has left the job, and its store "
-                                             "and relay with it")});
+      case FrameType::kHubLeaves: {
+        const auto open = in.text();
+        return end_with({ErrorKind::kPeerFailure,
+                         concat(hub_name_,
+                                " has left the job, and its store and relay "
+                                "with it",
+                                open.empty() ? "" : "; open were: ", open)});
+      }
       default:
         throw CorruptData(concat("a control message of unknown type ",
                                  static_cast<std::uint32_t>(type)));
@@ -186,6 +189,8 @@ class HubClient::Impl {
 HubClient::HubClient(const HubAddress& address, Greeting greeting,
                      Deadline deadline) {
   greeting.token = address.token;
+  if (!greeting.identity.empty())
+    self_ = describe(decode_identity(greeting.identity));
   impl_ = std::make_unique<Impl>(address, greeting, deadline);
 }
 

@@ -39,6 +39,8 @@ class HubClient {
 
   /// Throws in a forked child; `what` was to be done.
   void check_process(std::string_view what) const { guard_.check(what); }
+  /// "rank 3 (node7, pid 4711)", this one.
+  const std::string& self() const noexcept { return self_; }
   FailureWatch& failures() noexcept;
   /// From now on the end of the connection is no failure.
   void expect_end() noexcept;
@@ -46,6 +48,7 @@ class HubClient {
  private:
   class Impl;
   ProcessGuard guard_;
+  std::string self_ = "a process outside the world";
   std::unique_ptr<Impl> impl_;
 };
 

@@ -80,35 +80,51 @@ void HubServer::answer(const std::shared_ptr<Newcomer>& newcomer,
       std::move(newcomer->socket), kMaxRequestBytes);
   connections_.insert(connection);
   connection->send_bytes(encode(answer));
-  const auto on_end =
-      [weak = weak_from_this(), connection = std::weak_ptr(connection),
-       rank = greeting.rank,
-       welcome = answer.verdict == Verdict::kWelcome &&
-                 !greeting.is_probe](const std::string& reason) {
-        const auto self = weak.lock();
-        const auto ended = connection.lock();
-        if (self && ended)
-          self->connection_ended(ended, welcome ? rank : -1, reason);
-      };
   if (answer.verdict == Verdict::kWelcome && !greeting.is_probe) {
-    connection->start(
-        [weak = weak_from_this(), from = std::weak_ptr(connection),
-         rank = greeting.rank](FrameType type, const std::string& frame) {
-          const auto self = weak.lock();
-          const auto sender = from.lock();
-          if (self && sender) self->handle(sender, rank, type, frame);
-        },
-        on_end);
-    welcome(connection, greeting);
+    admit(connection, greeting);
   } else {
-    // Stays until the other side has read the answer and hangs up.
-    connection->start(
-        [](FrameType, const std::string&) {
-          throw CorruptData("a refused connection goes on talking");
-        },
-        on_end);
+    dismiss(connection);
   }
   if (!greeting.is_probe) count_greeting();
+}
+
+void HubServer::admit(const Connection& connection, const Greeting& greeting) {
+  const auto weak_self = weak_from_this();
+  const auto weak_connection = std::weak_ptr(connection);
+  const int rank = greeting.rank;
+  connection->start(
+      [weak_self, weak_connection, rank](FrameType type,
+                                         const std::string& payload) {
+        const auto self = weak_self.lock();
+        const auto sender = weak_connection.lock();
+        if (self && sender) self->handle(sender, rank, type, payload);
+      },
+      [weak_self, weak_connection, rank](const std::string& reason) {
+        const auto self = weak_self.lock();
+        const auto ended = weak_connection.lock();
+        if (self && ended) self->connection_ended(ended, rank, reason);
+      });
+  if (rank < 0) return;
+  auto& joining = member(rank);
+  joining.state = Member::State::kJoined;
+  joining.identity = decode_identity(greeting.identity);
+  joining.connection = connection;
+  if (!first_failure_.empty())
+    connection->send(FrameType::kPeerFailed, first_failure_);
+}
+
+/// Keeps the connection until the other side has read the answer and hangs up.
+void HubServer::dismiss(const Connection& connection) {
+  connection->start(
+      [](FrameType, const std::string&) {
+        throw CorruptData("a refused connection goes on talking");
+      },
+      [weak_self = weak_from_this(),
+       weak_connection = std::weak_ptr(connection)](const std::string&) {
+        const auto self = weak_self.lock();
+        const auto ended = weak_connection.lock();
+        if (self && ended) self->forget(ended);
+      });
 }
 
 Answer HubServer::judge(std::uint32_t version, const Greeting& greeting) {
@@ -172,17 +188,6 @@ Answer HubServer::refuse(const std::string& why) {
     broadcast(FrameType::kWorldRefused, out.take());
   }
   return {Verdict::kRefused, why, {}};
-}
-
-void HubServer::welcome(const Connection& connection,
-                        const Greeting& greeting) {
-  if (greeting.rank < 0) return;
-  auto& joining = member(greeting.rank);
-  joining.state = Member::State::kJoined;
-  joining.identity = decode_identity(greeting.identity);
-  joining.connection = connection;
-  if (!first_failure_.empty())
-    connection->send(FrameType::kPeerFailed, first_failure_);
 }
 
 bool HubServer::is_complete() const {

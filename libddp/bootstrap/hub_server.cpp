@@ -189,8 +189,11 @@ void HubServer::broadcast(FrameType type, std::string_view payload,
 
 void HubServer::shut_down() {
   close_acceptor(acceptor_);
+  WireWriter out;
+  out.text(exchanges_.describe_open());
+  const auto goodbye = out.take();
   for (const auto& connection : connections_)
-    connection->send(FrameType::kHubLeaves, "");
+    connection->send(FrameType::kHubLeaves, goodbye);
   stop_when_flushed(Deadline::in(std::chrono::seconds(1)));
 }
 

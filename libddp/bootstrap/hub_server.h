@@ -59,7 +59,8 @@ class HubServer : public std::enable_shared_from_this<HubServer> {
   std::optional<std::string> find_disagreement(const Greeting& greeting,
                                                const Identity& identity) const;
   Answer refuse(const std::string& why);
-  void welcome(const Connection& connection, const Greeting& greeting);
+  void admit(const Connection& connection, const Greeting& greeting);
+  void dismiss(const Connection& connection);
   void count_greeting();
 
   // Requests: hub_server.cpp.

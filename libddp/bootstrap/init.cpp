@@ -89,7 +89,7 @@ void exchange_devices(World::State& state, Device device, Deadline deadline) {
   out.number(device.index);
   out.text(device.is_cuda() ? bus_id(device) : "");
   const auto all =
-      state.rendezvous.control->exchange("libddp.device", out.take(), deadline);
+      state.rendezvous.control->exchange("init: device", out.take(), deadline);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     WireReader in(all[rank]);
     auto& peer = state.peers[rank];
@@ -105,7 +105,7 @@ void get_acquainted(World::State& state, const LaunchInfo& launch,
   Introduction own{state.rendezvous.identity,
                    look_at_devices(state.identity_rank, options.device)};
   const auto messages = state.rendezvous.control->exchange(
-      "libddp.identity", encode(own), deadline);
+      "init: identity", encode(own), deadline);
   std::vector<Introduction> all;
   std::vector<Identity> identities;
   std::vector<std::string> machines;
@@ -131,12 +131,14 @@ void announce(const World::State& state, const LaunchInfo& launch) {
   for (const auto& notice : launch.notices) log(LogLevel::kInfo, notice);
 }
 
-/// Ends worlds that exist when the process exits: main() may return without
-/// having dropped them.
+/// main() may return, and exit() be called, while worlds exist.
 void close_at_exit(const std::shared_ptr<World::State>& state) {
-  add_exit_hook([weak = std::weak_ptr(state)](int status) {
-    if (const auto alive = weak.lock())
-      alive->close(status == 0 ? "" : concat("it exited with status ", status));
+  state->exit_hook = add_exit_hook([weak = std::weak_ptr(state)](int status) {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    alive->close(status == 0 ? "" : concat("it exited with status ", status));
+    // Else the others would see rank 0 end without a word.
+    alive->rendezvous.hub.reset();
   });
 }
 
@@ -162,14 +164,13 @@ World init(const InitOptions& options) {
   state->collective_timeout = options.collective_timeout;
   close_at_exit(state);
   try {
-    state->rendezvous = meet(launch, state->environment, options, deadline);
+    meet(state->rendezvous, launch, state->environment, options, deadline);
     state->identity_rank = launch.rank;
     get_acquainted(*state, launch, options, deadline);
   } catch (const std::exception& error) {
     give_up(state->rendezvous, error);
     throw;
   }
-  close_at_exit(state);
   if (state->peers.size() > 1)
     set_log_prefix(concat("rank ", launch.rank, " on ", state->self().host));
   if (options.announce && launch.rank == 0) announce(*state, launch);

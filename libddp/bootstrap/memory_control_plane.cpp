@@ -43,10 +43,10 @@ class MemoryControlPlane : public ControlPlane {
                                     Deadline deadline) override {
     Meeting& all = *meeting_;
     std::unique_lock lock(all.mutex);
-    const std::string name(topic);
-    const Key key{name, next_turn_[name]++};
+    const std::string topic_name(topic);
+    const Key key{topic_name, next_turn_[topic_name]++};
     throw_if_hopeless(key);
-    if (auto round = all.exchanges.add(name, key.second, {rank_, 0},
+    if (auto round = all.exchanges.add(topic_name, key.second, {rank_, 0},
                                        std::string(message))) {
       all.complete[key] =
           std::make_shared<const ExchangeTable::Round>(std::move(*round));
@@ -56,9 +56,11 @@ class MemoryControlPlane : public ControlPlane {
       throw_if_hopeless(key);
       return all.complete.contains(key);
     });
-    DDP_EXPECT(all.complete.contains(key), Timeout, "exchange \"", topic,
-               "\" waited ", deadline.seconds_given(), " s; ",
-               list_missing(all.exchanges.missing(name, key.second), size()));
+    DDP_EXPECT(
+        all.complete.contains(key), Timeout, name(rank_), ": exchange \"",
+        topic, "\" waited ", deadline.seconds_given(), " s; ",
+        list_missing(all.exchanges.missing(topic_name, key.second), size()),
+        "; look at what those ranks do, or raise the timeout");
     return take(key);
   }
 

@@ -1,6 +1,7 @@
 #include "libddp/bootstrap/mpi_rendezvous.h"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,7 @@
 
 #include "kernels/core/error.h"
 #include "libddp/base/log.h"
+#include "libddp/bootstrap/exit_hooks.h"
 #include "libddp/bootstrap/wire_format.h"
 
 namespace ddp {
@@ -19,7 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // MPI itself is process-wide, and so is the knowledge of who began it.
-std::atomic<bool> we_initialized{false};
+// A forked child inherits the memory of MPI but not MPI.
+std::atomic<pid_t> initializer{0};
 
 void check(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
@@ -77,7 +80,8 @@ void initialize(const LaunchInfo& launch, const Environment& environment) {
     check_process_manager(launch, environment);
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided),
           "MPI_Init_thread");
-    we_initialized = true;
+    initializer = ::getpid();
+    renew_exit_handler();
   }
   DDP_EXPECT(
       provided >= MPI_THREAD_SERIALIZED, Unavailable, "MPI gives thread level ",
@@ -91,10 +95,13 @@ void initialize(const LaunchInfo& launch, const Environment& environment) {
 void check_world(const LaunchInfo& launch, const Environment& environment) {
   int size = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  // Ranks of mpirun inherit the step that started its daemons.
+  const bool is_sruns_task = is_in_slurm_step(environment) &&
+                             !environment.has("OMPI_COMM_WORLD_SIZE") &&
+                             !environment.has("MPI_LOCALRANKID");
   const auto step_tasks =
-      is_in_slurm_step(environment) && launch.source != LaunchSource::kOpenMpi
-          ? environment.get_int("SLURM_STEP_NUM_TASKS").value_or(size)
-          : size;
+      is_sruns_task ? environment.get_int("SLURM_STEP_NUM_TASKS").value_or(size)
+                    : size;
   DDP_EXPECT(size == step_tasks, InvalidArgument, "srun started ", step_tasks,
              " tasks (SLURM_STEP_NUM_TASKS) but ", library_version(), " sees ",
              size, ": ", name_the_fix(launch));
@@ -211,7 +218,7 @@ std::string broadcast_over_mpi(const MpiMeeting& meeting,
 }
 
 void finalize_mpi(Deadline deadline) noexcept {
-  if (!we_initialized || !is_mpi_running()) return;
+  if (initializer != ::getpid() || !is_mpi_running()) return;
   try {
     // MPI_Finalize cannot be given a limit. So all ranks meet first, in a way
     // that can be given up.

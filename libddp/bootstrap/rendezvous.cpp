@@ -135,8 +135,9 @@ void be_alone(Rendezvous& rendezvous) {
 
 }  // namespace
 
-Rendezvous meet(LaunchInfo& launch, const Environment& environment,
-                const InitOptions& options, Deadline deadline) {
+void meet(Rendezvous& rendezvous, LaunchInfo& launch,
+          const Environment& environment, const InitOptions& options,
+          Deadline deadline) {
   const auto plan = plan_meeting(
       launch, environment,
       {.init_method = options.init_method,
@@ -144,7 +145,6 @@ Rendezvous meet(LaunchInfo& launch, const Environment& environment,
        .is_mpi_running = is_mpi_running(),
        .has_mpi_communicator = options.mpi_communicator.has_value(),
        .parent_pid = ::getppid()});
-  Rendezvous rendezvous;
   rendezvous.method = plan.method;
   std::optional<MpiMeeting> mpi;
   if (plan.method == MeetingMethod::kMpi) {
@@ -163,7 +163,6 @@ Rendezvous meet(LaunchInfo& launch, const Environment& environment,
     case MeetingMethod::kFile: host.meet_over_file(plan); break;
     case MeetingMethod::kMpi: host.meet_over_mpi(*mpi, plan.hub); break;
   }
-  return rendezvous;
 }
 
 }  // namespace ddp

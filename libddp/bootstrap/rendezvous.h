@@ -27,7 +27,9 @@ struct Rendezvous {
 /// Connects this rank; returns when it is connected, which need not mean that
 /// the others are. Rank and size of `launch` are replaced by MPI's where that
 /// decides. Throws what init() is said to throw.
-Rendezvous meet(LaunchInfo& launch, const Environment& environment,
-                const InitOptions& options, Deadline deadline);
+/// What was opened before an error is in `rendezvous`.
+void meet(Rendezvous& rendezvous, LaunchInfo& launch,
+          const Environment& environment, const InitOptions& options,
+          Deadline deadline);
 
 }  // namespace ddp

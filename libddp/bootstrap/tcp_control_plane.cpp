@@ -38,11 +38,13 @@ std::vector<std::string> TcpControlPlane::exchange(std::string_view topic,
     std::lock_guard lock(mutex_);
     turn = next_turn_.try_emplace(std::string(topic), 0).first->second++;
   }
-  const auto reply = client_->request(
-      FrameType::kExchange, turn_body(topic, turn, message), deadline,
-      concat("exchange \"", topic, "\""), HubClient::Interrupt::kByFailure);
-  DDP_EXPECT(reply, Timeout, "exchange \"", topic, "\" waited ",
-             deadline.seconds_given(), " s; ", who_is_missing(topic, turn));
+  const auto what = concat(client_->self(), ": exchange \"", topic, "\"");
+  const auto reply =
+      client_->request(FrameType::kExchange, turn_body(topic, turn, message),
+                       deadline, what, HubClient::Interrupt::kByFailure);
+  DDP_EXPECT(reply, Timeout, what, " waited ", deadline.seconds_given(), " s; ",
+             who_is_missing(topic, turn),
+             "; look at what those ranks do, or raise the timeout");
   WireReader in(*reply);
   std::vector<std::string> messages;
   for (auto left = in.number(); left > 0; --left) messages.push_back(in.text());
@@ -51,10 +53,14 @@ std::vector<std::string> TcpControlPlane::exchange(std::string_view topic,
 
 std::string TcpControlPlane::who_is_missing(std::string_view topic,
                                             std::int64_t turn) {
-  const auto missing = client_->request(
-      FrameType::kMissing, turn_body(topic, turn), Deadline::in(kShortLimit),
-      concat("exchange \"", topic, "\""));
-  return missing.value_or("rank 0, which relays it, does not answer either");
+  try {
+    const auto missing =
+        client_->request(FrameType::kMissing, turn_body(topic, turn),
+                         Deadline::in(kShortLimit), "asking who is missing");
+    return missing.value_or("rank 0, which relays it, does not answer either");
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 void TcpControlPlane::announce_failure(ErrorKind kind,

@@ -69,7 +69,7 @@ enum class FrameType : std::uint32_t {
   /// From here on the hub speaks unasked.
   kPeerFailed = 20,    ///< number rank, number error kind, text
   kWorldRefused = 21,  ///< number error kind, text: the world cannot come up
-  kHubLeaves = 22,     ///< nothing; rank 0 is done
+  kHubLeaves = 22,     ///< text: exchanges still open; rank 0 is done
 };
 
 /// Puts numbers and texts behind each other.

@@ -11,6 +11,7 @@ namespace ddp {
 
 World::State::~State() {
   const bool is_unwinding = std::uncaught_exceptions() > exceptions_at_start_;
+  if (exit_hook != 0) remove_exit_hook(exit_hook);
   close(is_unwinding ? "an exception ended its world" : "");
 }
 

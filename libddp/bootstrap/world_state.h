@@ -36,6 +36,7 @@ struct World::State {
   std::chrono::milliseconds collective_timeout{};
   Environment environment;
   Rendezvous rendezvous;
+  int exit_hook = 0;  ///< of exit_hooks.h; 0 without
 
  private:
   ProcessGuard guard_;

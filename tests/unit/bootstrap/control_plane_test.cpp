@@ -193,6 +193,18 @@ TEST_P(ControlPlaneTest, LetsACallbackUseThePlane) {
   EXPECT_TRUE(soon([&] { return is_over.load(); }));
 }
 
+TEST_P(ControlPlaneTest, SurvivesACallbackThatDropsThePlane) {
+  auto planes = GetParam().make(2);
+  std::atomic<bool> is_over{false};
+  planes.ranks[1]->on_failure(
+      [&, plane = std::weak_ptr(planes.ranks[1])](const Failure&) {
+        planes.ranks[1].reset();
+        is_over = plane.expired();
+      });
+  planes.ranks[0]->announce_failure(ErrorKind::kError, "one");
+  EXPECT_TRUE(soon([&] { return is_over.load(); }));
+}
+
 TEST_P(ControlPlaneTest, SaysWhoHasLeftWhenAnExchangeNeedsThem) {
   const auto planes = GetParam().make(2);
   planes.ranks[1]->leave();

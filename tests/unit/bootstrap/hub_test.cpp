@@ -69,6 +69,13 @@ Greeting greeting(const TestHub& hub, int rank) {
           encode(test_identity(rank, hub.world_size)), false};
 }
 
+Greeting as_rank(int rank) {
+  Greeting result;
+  result.rank = rank;
+  result.world_size = 2;
+  return result;
+}
+
 template <typename Error, typename Act>
 std::string text_of(Act act) {
   try {
@@ -294,10 +301,8 @@ TEST(Connect, TriesEveryAddressAndListsThemWithErrno) {
                      {closed_port},
                      "job",
                      "MASTER_ADDR=localhost"};
-  const auto text = text_of<ConnectionLost>([&] {
-    HubClient client(address, {.rank = 1, .world_size = 2},
-                     Deadline::in(300ms));
-  });
+  const auto text = text_of<ConnectionLost>(
+      [&] { HubClient client(address, as_rank(1), Deadline::in(300ms)); });
   EXPECT_THAT(text, HasSubstr(concat("127.0.0.1:", closed_port,
                                      ": Connection refused (errno 111)")));
   EXPECT_THAT(text, HasSubstr(concat("[::1]:", closed_port)));
@@ -308,7 +313,7 @@ TEST(Connect, FindsAnIpv4ListenerBehindAnIpv6Address) {
   const TestHub hub(1);
   auto address = hub.address();
   address.hosts = {"::1", "127.0.0.1"};
-  EXPECT_NO_THROW(HubClient(address, {.rank = -1}, Deadline::in(5s)));
+  EXPECT_NO_THROW(HubClient(address, as_rank(-1), Deadline::in(5s)));
 }
 
 TEST(Connect, QuotesANameThatCannotBeResolvedWithinSeconds) {
@@ -318,7 +323,7 @@ TEST(Connect, QuotesANameThatCannotBeResolvedWithinSeconds) {
                      "MASTER_ADDR=no-such-host.invalid"};
   const auto start = std::chrono::steady_clock::now();
   const auto text = text_of<ConnectionLost>(
-      [&] { HubClient client(address, {.rank = 1}, Deadline::in(60s)); });
+      [&] { HubClient client(address, as_rank(1), Deadline::in(60s)); });
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
   EXPECT_THAT(text, HasSubstr("MASTER_ADDR=no-such-host.invalid"));
 }

@@ -21,6 +21,21 @@ LaunchInfo launched(LaunchSource source, int world_size,
   return info;
 }
 
+MeetingFacts facts(bool has_mpi, bool is_mpi_running = false) {
+  MeetingFacts result;
+  result.has_mpi = has_mpi;
+  result.is_mpi_running = is_mpi_running;
+  return result;
+}
+
+MeetingFacts by_url(const char* url) {
+  MeetingFacts result;
+  result.init_method = url;
+  return result;
+}
+
+using Variables = std::map<std::string, std::string>;
+
 Environment master(std::map<std::string, std::string> more = {}) {
   more.insert({{"MASTER_ADDR", " 10.0.0.1 "}, {"MASTER_PORT", "29500"}});
   return Environment(more);
@@ -66,7 +81,7 @@ TEST(MeetingPlan, TakesAllPortsFromThePortRange) {
   const auto environment = master({{"LIBDDP_PORT_RANGE", "50010-50020"}});
   for (const auto source : {LaunchSource::kTorchrun, LaunchSource::kOpenMpi}) {
     const auto plan =
-        plan_meeting(launched(source, 4), environment, {.has_mpi = true});
+        plan_meeting(launched(source, 4), environment, facts(true));
     ASSERT_THAT(plan.hub.ports, SizeIs(11));
     for (const auto port : plan.hub.ports) {
       EXPECT_GE(port, 50010);
@@ -78,7 +93,7 @@ TEST(MeetingPlan, TakesAllPortsFromThePortRange) {
 TEST(MeetingPlan, RefusesABadPortRangeAndQuotesIt) {
   for (const char* bad : {"50020-50010", "x", "0-5", "1-70000", "5-"}) {
     try {
-      ports_in_range(Environment({{"LIBDDP_PORT_RANGE", bad}}), "");
+      ports_in_range(Environment(Variables{{"LIBDDP_PORT_RANGE", bad}}), "");
       ADD_FAILURE() << bad << " was accepted";
     } catch (const InvalidArgument& error) {
       EXPECT_THAT(error.what(), HasSubstr(bad));
@@ -92,7 +107,7 @@ TEST(MeetingPlan, FindsRankZeroOfASlurmStep) {
                                  {"SLURM_STEP_NODELIST", "gpu[07-09]"},
                                  {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"}});
   const auto info = launched(LaunchSource::kSlurm, 6, 2);
-  const auto plan = plan_meeting(info, environment, {.has_mpi = true});
+  const auto plan = plan_meeting(info, environment, facts(true));
   EXPECT_EQ(plan.method, MeetingMethod::kTcp);
   EXPECT_THAT(plan.hub.hosts, ElementsAre("gpu07", "10.0.0.9"));
   EXPECT_EQ(plan.hub.token, "slurm:17.3:0");
@@ -107,16 +122,16 @@ TEST(MeetingPlan, FindsRankZeroOfASlurmStep) {
 TEST(MeetingPlan, MeetsOverMpiWhereAProcessManagerServesIt) {
   auto info = launched(LaunchSource::kSlurm, 4);
   info.has_process_manager = true;
-  const Environment environment({{"SLURM_STEP_NODELIST", "n[1-2]"}});
-  EXPECT_EQ(plan_meeting(info, environment, {.has_mpi = true}).method,
+  const Environment environment(Variables{{"SLURM_STEP_NODELIST", "n[1-2]"}});
+  EXPECT_EQ(plan_meeting(info, environment, facts(true)).method,
             MeetingMethod::kMpi);
-  EXPECT_EQ(plan_meeting(info, environment, {.has_mpi = false}).method,
+  EXPECT_EQ(plan_meeting(info, environment, facts(false)).method,
             MeetingMethod::kTcp);
 }
 
 TEST(MeetingPlan, MeetsTorchrunOverTcpEvenWithMpi) {
   EXPECT_EQ(plan_meeting(launched(LaunchSource::kTorchrun, 2), master(),
-                         {.has_mpi = true, .is_mpi_running = true})
+                         facts(true, true))
                 .method,
             MeetingMethod::kTcp);
 }
@@ -134,7 +149,7 @@ TEST(MeetingPlan, SaysWhatToSetWhenThereIsNoMeetingPoint) {
 TEST(MeetingPlan, ReadsEveryInitMethod) {
   const auto info = launched(LaunchSource::kArguments, 2);
   const auto plan = [&](const char* url) {
-    return plan_meeting(info, {}, {.init_method = url});
+    return plan_meeting(info, {}, by_url(url));
   };
   EXPECT_EQ(plan("mpi://").method, MeetingMethod::kMpi);
   EXPECT_EQ(plan("file:///tmp/x").path, "/tmp/x");
