@@ -114,8 +114,8 @@ TEST_P(Refusals, AbortEndsAnOperationInFlight) {
 
 TEST_P(Refusals, ARankThatDoesNotJoinIsATimeoutOnTheOthers) {
   if (GetParam() == 1) return;  // nobody to wait for
-  const bool ran =
-      run_on_ranks_with_timeout(GetParam(), Milliseconds(400), [&](Rank& rank) {
+  run_in_new_world(
+      GetParam(), Milliseconds(400), Ending::kTogether, [&](Rank& rank) {
         if (rank.rank() == 0) {
           std::this_thread::sleep_for(Milliseconds(1500));
           return;
