@@ -48,8 +48,7 @@ __global__ void position_kernel(GradientPointer gradient, const T* dout,
 #pragma unroll
     for (int k = 0; k < V; ++k) sum[k] += x[k];
   }
-#pragma unroll
-  for (int k = 0; k < V; ++k) gradient.put(i + k, sum[k]);
+  gradient.put_pack<V>(i, sum);
 }
 
 __global__ void iota_kernel(std::int32_t* values, int count) {
@@ -79,13 +78,6 @@ struct Runs {
     return head(chunk, width) + width;
   }
 };
-
-template <int V>
-__device__ void put_pack(const GradientPointer& gradient, std::int64_t first,
-                         const float (&sum)[V]) {
-#pragma unroll
-  for (int j = 0; j < V; ++j) gradient.put(first + j, sum[j]);
-}
 
 /// Grid (chunks, column strips); a thread owns V columns of the strip.
 template <typename T, int V>
@@ -127,7 +119,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int j = 0; j < V; ++j) partial[j] = sum[j];
     } else {
-      put_pack<V>(gradient, token * width + column, sum);
+      gradient.put_pack<V>(token * width + column, sum);
     }
     is_head = false;
 #pragma unroll
@@ -160,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int j = 0; j < V; ++j) sum[j] += head[j];
   }
-  put_pack<V>(gradient, token * width + column, sum);
+  gradient.put_pack<V>(token * width + column, sum);
 }
 
 void clear(const Context& context, const ddp::GradientTarget& target) {
