@@ -1,10 +1,9 @@
-#include "examples/gpt/ops/cuda/embedding.h"
-
 #include <bit>
 #include <climits>
 #include <cub/device/device_radix_sort.cuh>
 
 #include "examples/gpt/ops/cuda/dispatch.cuh"
+#include "examples/gpt/ops/cuda/embedding.h"
 
 namespace gpt::cuda {
 namespace {
@@ -188,29 +187,27 @@ Runs sorted_runs(Context& context, const EmbeddingBackward& args) {
                 context.stream>>>(ints_at(0), count);
   GPT_CUDA(cudaGetLastError());
   sort(memory + 3 * ints, ints_at(0), ints_at(1), ints_at(2));
-  return {ints_at(1), ints_at(2),
-          reinterpret_cast<float*>(memory + 3 * ints +
-                                   aligned_bytes(sort_bytes)),
-          count};
+  return {
+      ints_at(1), ints_at(2),
+      reinterpret_cast<float*>(memory + 3 * ints + aligned_bytes(sort_bytes)),
+      count};
 }
 
 }  // namespace
 
 void embedding_forward(const Context& context, const EmbeddingForward& args) {
   if (args.rows * args.width == 0) return;
-  with_access(args.out.dtype, args.width,
-              {args.out.data, args.token_table.data, args.position_table.data},
-              [&]<typename T, int V>() {
-                const std::int64_t packs = args.rows * args.width / V;
-                forward_kernel<T, V>
-                    <<<static_cast<unsigned>(ceil_div(packs, kThreads)),
-                       kThreads, 0, context.stream>>>(
-                        args.out.as<T>(),
-                        args.tokens.as<const std::int32_t>(),
-                        args.token_table.as<const T>(),
-                        args.position_table.as<const T>(), packs,
-                        args.sequence, args.width);
-              });
+  with_access(
+      args.out.dtype, args.width,
+      {args.out.data, args.token_table.data, args.position_table.data},
+      [&]<typename T, int V>() {
+        const std::int64_t packs = args.rows * args.width / V;
+        forward_kernel<T, V><<<static_cast<unsigned>(ceil_div(packs, kThreads)),
+                               kThreads, 0, context.stream>>>(
+            args.out.as<T>(), args.tokens.as<const std::int32_t>(),
+            args.token_table.as<const T>(), args.position_table.as<const T>(),
+            packs, args.sequence, args.width);
+      });
   GPT_CUDA(cudaGetLastError());
 }
 
@@ -227,21 +224,21 @@ void embedding_backward(Context& context, const EmbeddingBackward& args) {
   const GradientPointer positions =
       gradient_pointer(args.position_table.tensor, true);
   const Runs runs = sorted_runs(context, args);
-  with_access(args.dout.dtype, args.width, {args.dout.data},
-              [&]<typename T, int V>() {
-    const std::int64_t packs = args.sequence * args.width / V;
-    position_kernel<T, V><<<static_cast<unsigned>(ceil_div(packs, kThreads)),
-                            kThreads, 0, context.stream>>>(
-        positions, args.dout.as<const T>(), args.rows, args.sequence,
-        args.width);
-    const dim3 blocks(
-        static_cast<unsigned>(ceil_div(args.rows, kChunk)),
-        static_cast<unsigned>(ceil_div(args.width, kThreads * V)));
-    chunk_kernel<T, V><<<blocks, kThreads, 0, context.stream>>>(
-        tokens, args.dout.as<const T>(), runs, args.width);
-    finish_kernel<V>
-        <<<blocks, kThreads, 0, context.stream>>>(tokens, runs, args.width);
-  });
+  with_access(
+      args.dout.dtype, args.width, {args.dout.data}, [&]<typename T, int V>() {
+        const std::int64_t packs = args.sequence * args.width / V;
+        position_kernel<T, V>
+            <<<static_cast<unsigned>(ceil_div(packs, kThreads)), kThreads, 0,
+               context.stream>>>(positions, args.dout.as<const T>(), args.rows,
+                                 args.sequence, args.width);
+        const dim3 blocks(
+            static_cast<unsigned>(ceil_div(args.rows, kChunk)),
+            static_cast<unsigned>(ceil_div(args.width, kThreads * V)));
+        chunk_kernel<T, V><<<blocks, kThreads, 0, context.stream>>>(
+            tokens, args.dout.as<const T>(), runs, args.width);
+        finish_kernel<V>
+            <<<blocks, kThreads, 0, context.stream>>>(tokens, runs, args.width);
+      });
   GPT_CUDA(cudaGetLastError());
 }
 
