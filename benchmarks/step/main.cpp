@@ -14,6 +14,7 @@
 #include "examples/gpt/train/engine_access.h"
 #include "examples/gpt/train/uploader.h"
 #include "libddp/device/event.h"
+#include "libddp/device/stream.h"
 
 namespace {
 
