@@ -37,7 +37,7 @@ void one_piece(float* c, std::int64_t c_stride, Matrix a, Matrix b,
 void gemm(float* c, std::int64_t c_stride, Matrix a, Matrix b,
           std::int64_t rows, std::int64_t columns, std::int64_t depth,
           bool accumulate) {
-  constexpr std::int64_t kGrain = 64;
+  constexpr std::int64_t kGrain = 48;
   keep_blas_single_threaded();
   const bool by_rows = rows >= columns;
   const std::int64_t length = by_rows ? rows : columns;
