@@ -1,4 +1,7 @@
 // The suites on the CPU, and what is true of the CPU alone.
+#include <algorithm>
+#include <cmath>
+
 #include "examples/gpt/model/parameters.h"
 #include "examples/gpt/ops/cpu/threads.h"
 #include "tests/unit/gpt/model_suite.h"
@@ -63,8 +66,14 @@ TEST(CpuModel, GradientsDoNotDependOnTheNumberOfThreads) {
     runs.push_back(std::move(all));
   }
   set_cpu_threads(1, 1);
-  EXPECT_EQ(runs[0], runs[1]);
-  EXPECT_EQ(runs[0], runs[2]);
+  // Equal where OpenBLAS sums every row alike, as on the processors at hand;
+  // elsewhere it may round the rows at the cuts differently.
+  double largest = 0;
+  for (float value : runs[0])
+    largest = std::max<double>(largest, std::abs(value));
+  for (std::size_t i = 0; i < runs[0].size(); ++i)
+    for (const std::vector<float>& run : runs)
+      ASSERT_NEAR(run[i], runs[0][i], 1e-6 * largest) << "element " << i;
 }
 
 TEST_P(CpuModelTest, ATokenOutsideTheVocabularyIsNamed) {

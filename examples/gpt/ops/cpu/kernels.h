@@ -3,7 +3,7 @@
 ///
 /// All work on fp32. A function does one piece of an operation on the calling
 /// thread; ops.cpp cuts operations into pieces and gives them to threads. A
-/// piece's result depends on its arguments alone, so results do not depend on
+/// piece's result depends on its arguments alone, and how work is cut not on
 /// the number of threads.
 #pragma once
 
