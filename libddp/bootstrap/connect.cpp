@@ -130,7 +130,7 @@ class Search {
                                  std::size_t count) {
     const auto share = deadline_.remaining() / static_cast<int>(count);
     const auto limit =
-        std::clamp<Deadline::Clock::duration>(share, 100ms, kAttemptLimit);
+        std::clamp<Deadline::Clock::duration>(share, 500ms, kAttemptLimit);
     auto attempt =
         try_endpoint(io_, endpoint, greeting_,
                      Deadline::in(std::min<Deadline::Clock::duration>(
@@ -155,7 +155,12 @@ class Search {
   }
 
   void note(const Tcp::endpoint& endpoint, const std::string& problem) {
-    problems_[name(endpoint)] = problem;
+    // An attempt that the deadline cut short says less than one before it.
+    if (deadline_.has_passed()) {
+      problems_.try_emplace(name(endpoint), problem);
+    } else {
+      problems_[name(endpoint)] = problem;
+    }
   }
 
   /// Whether every address that listens at all has been a stranger's for long.

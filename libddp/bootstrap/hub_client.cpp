@@ -27,6 +27,7 @@ class HubClient::Impl {
           receive(type, payload);
         },
         [this](const std::string& reason) { hub_ended(reason); });
+    connection_->send(FrameType::kHere, {});
     io_.restart();
     thread_ = std::thread([this] { io_.run(); });
   }
@@ -145,10 +146,12 @@ class HubClient::Impl {
     {
       std::lock_guard lock(mutex_);
       if (end_is_expected_) return;
-      if (!failure_) failure_ = {ErrorKind::kPeerFailure, failure.text};
-      changed_.notify_all();
     }
+    // First, so that whoever is woken below finds it.
     failures_.report(failure);
+    std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = {ErrorKind::kPeerFailure, failure.text};
+    changed_.notify_all();
   }
 
   void end_with(Problem problem) {

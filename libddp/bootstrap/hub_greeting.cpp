@@ -146,6 +146,9 @@ Answer HubServer::judge(std::uint32_t version, const Greeting& greeting) {
   switch (member(greeting.rank).state) {
     case Member::State::kAbsent: return {};
     case Member::State::kJoined:
+      if (!member(greeting.rank).is_confirmed &&
+          encode(member(greeting.rank).identity) == greeting.identity)
+        return {};  // the same process, once more
       return refuse(concat(
           "rank ", greeting.rank, " exists twice: as ",
           describe(member(greeting.rank).identity), " and as ",

@@ -36,6 +36,10 @@ void HubServer::start() { accept_next(); }
 
 void HubServer::handle(const Connection& connection, int rank, FrameType type,
                        std::string_view payload) {
+  if (type == FrameType::kHere) {
+    if (rank >= 0) member(rank).is_confirmed = true;
+    return;
+  }
   WireReader in(payload);
   const Request request{connection, rank, in.number()};
   switch (type) {
@@ -164,6 +168,10 @@ void HubServer::connection_ended(const Connection& connection, int rank,
   forget(connection);
   if (rank < 0 || member(rank).connection != connection) return;
   member(rank).connection = nullptr;
+  if (!member(rank).is_confirmed) {
+    member(rank).state = Member::State::kAbsent;
+    return;
+  }
   announce(rank, ErrorKind::kPeerFailure,
            concat("ended without leaving the job (its control connection: ",
                   reason, ")"));

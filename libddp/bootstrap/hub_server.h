@@ -40,6 +40,7 @@ class HubServer : public std::enable_shared_from_this<HubServer> {
   struct Member {
     enum class State { kAbsent, kJoined, kLeft, kFailed };
     State state = State::kAbsent;
+    bool is_confirmed = false;  ///< it knows that it has been welcomed
     Identity identity;
     Connection connection;
   };

@@ -91,7 +91,7 @@ class Host {
       try {
         return connect(address,
                        Deadline::in(std::min<Deadline::Clock::duration>(
-                           2s, deadline_.remaining())));
+                           1s, deadline_.remaining())));
       } catch (const ConnectionLost&) {
         if (deadline_.has_passed()) throw;
       }

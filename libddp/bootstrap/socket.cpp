@@ -101,7 +101,10 @@ void close_socket(Tcp::socket& socket) noexcept { close_any(socket); }
 void close_acceptor(Tcp::acceptor& acceptor) noexcept { close_any(acceptor); }
 
 std::string describe(const asio::error_code& error) {
-  return concat(error.message(), " (errno ", error.value(), ")");
+  // Asio's own, such as the end of the stream, are no errno values.
+  return error.category() == asio::error::get_system_category()
+             ? concat(error.message(), " (errno ", error.value(), ")")
+             : error.message();
 }
 
 }  // namespace ddp

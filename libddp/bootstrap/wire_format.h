@@ -21,7 +21,9 @@
 ///
 /// Requests carry a number that the reply repeats, so that many can be open at
 /// once; replies come in any order. A longer payload than the receiver allows
-/// ends the connection. The payloads stand beside FrameType.
+/// ends the connection. The payloads stand beside FrameType. A rank's first
+/// frame is kHere: one whose connection ends before it gave up waiting for the
+/// welcome and comes again, so that is no failure.
 ///
 /// Any change of this file that both sides must know raises kProtocolVersion.
 #pragma once
@@ -66,6 +68,7 @@ enum class FrameType : std::uint32_t {
   kMissing = 8,   ///< as kExchange with no message; reply: list for people
   kAnnounce = 9,  ///< number request, number error kind, text
   kLeave = 10,    ///< number request
+  kHere = 11,     ///< nothing: the welcome has arrived; no reply
   /// From here on the hub speaks unasked.
   kPeerFailed = 20,    ///< number rank, number error kind, text
   kWorldRefused = 21,  ///< number error kind, text: the world cannot come up

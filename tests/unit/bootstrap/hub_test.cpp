@@ -169,6 +169,7 @@ TEST(Hub, EndsAMemberThatSendsGarbageAndTellsTheOthers) {
   Stranger bad(hub.hub->port());
   bad.say(encode(greeting(hub, 1)));
   ASSERT_EQ(bad.hear_answer().verdict, Verdict::kWelcome);
+  bad.say(encode_frame(FrameType::kHere, ""));
   bad.say(encode_frame(static_cast<FrameType>(77), "????????????????????"));
   const auto text =
       text_of<PeerFailure>([&] { good.exchange("x", "", Deadline::in(5s)); });
@@ -222,6 +223,20 @@ TEST(Hub, ReportsARankWhoseConnectionEndsBeforeItLeaves) {
         [&] { plane->exchange("x", "", Deadline::in(5s)); });
     EXPECT_THAT(text, HasSubstr("rank 1 (host1, pid 1001) ended without"));
   }
+}
+
+TEST(Hub, LetsAProcessComeAgainThatMissedItsWelcome) {
+  const TestHub hub(2);
+  TcpControlPlane zero(hub.connect(0));
+  Stranger impatient(hub.hub->port());
+  impatient.say(encode(greeting(hub, 1)));
+  ASSERT_EQ(impatient.hear_answer().verdict, Verdict::kWelcome);
+  // While the first connection still seems open, and after its end.
+  TcpControlPlane one(hub.connect(1));
+  std::thread other([&] { one.exchange("x", "", Deadline::in(5s)); });
+  EXPECT_EQ(zero.exchange("x", "", Deadline::in(5s)).size(), 2u);
+  other.join();
+  EXPECT_FALSE(zero.failure().has_value());
 }
 
 TEST(Hub, TellsWhoJoinsLateOfAFailureBefore) {
