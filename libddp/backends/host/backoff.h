@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace ddp::mpi {
+namespace ddp::host {
 
 /// Yields for a while, so that short waits cost little, then sleeps for
 /// longer and longer.
@@ -40,4 +40,4 @@ class Backoff {
   std::chrono::microseconds sleep_{0};
 };
 
-}  // namespace ddp::mpi
+}  // namespace ddp::host
