@@ -7,6 +7,7 @@
 #include "libddp/backends/mpi/mpi.h"
 #include "libddp/backends/nccl/nccl.h"
 #include "libddp/backends/solo/solo.h"
+#include "libddp/backends/tcp/tcp.h"
 
 namespace ddp {
 namespace {
@@ -29,16 +30,16 @@ struct Backend {
 };
 
 constexpr std::array kBackends = {
-    Backend{"nccl", kHasNccl, make_nccl},
-    Backend{"mpi", kHasMpi, make_mpi},
-    Backend{"local", true, make_local},
+    Backend{"nccl", kHasNccl, make_nccl}, Backend{"mpi", kHasMpi, make_mpi},
+    Backend{"tcp", true, make_tcp},       Backend{"local", true, make_local},
     Backend{"solo", true, make_solo},
 };
 
 std::string_view choose(const World& world) {
   if (world.size() == 1) return "solo";
   if (ranks_are_threads(world)) return "local";
-  return world.device().is_cuda() ? "nccl" : "mpi";
+  if (world.device().is_cuda()) return "nccl";
+  return kHasMpi && world.mpi_communicator() ? "mpi" : "tcp";
 }
 
 }  // namespace

@@ -19,10 +19,11 @@ enum class Traffic {
 };
 
 /// Opens a communicator over all ranks of `world` on world.device().
-/// Collective. `backend` is "nccl", "mpi", "local", "solo", or empty: solo for
-/// a world of one, local for worlds of threads, nccl on a GPU, mpi on the
-/// CPU. Throws Unavailable naming the build option when the backend is not in
-/// this build, and InvalidArgument with the known names for any other name.
+/// Collective. `backend` is "nccl", "mpi", "tcp", "local", "solo", or empty:
+/// solo for a world of one, local for worlds of threads, nccl on a GPU, and on
+/// the CPU mpi for ranks that met over MPI, else tcp. Throws Unavailable naming
+/// the build option when the backend is not in this build, and InvalidArgument
+/// with the known names for any other name.
 std::unique_ptr<Communicator> make_communicator(
     const World& world, const std::string& backend = {},
     Traffic traffic = Traffic::kTail);

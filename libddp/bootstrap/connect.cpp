@@ -37,12 +37,6 @@ asio::error_code run_within(asio::io_context& io, Tcp::socket& socket,
   return asio::error::timed_out;
 }
 
-struct Attempt {
-  std::optional<Tcp::socket> socket;  ///< connected and answered
-  std::optional<Answer> answer;
-  std::string problem;
-};
-
 std::optional<Answer> read_answer(asio::io_context& io, Tcp::socket& socket,
                                   Deadline deadline, std::string* problem) {
   const auto read = [&](std::string& bytes) {
@@ -69,8 +63,10 @@ std::optional<Answer> read_answer(asio::io_context& io, Tcp::socket& socket,
   }
 }
 
-Attempt try_endpoint(asio::io_context& io, const Tcp::endpoint& endpoint,
-                     const Greeting& greeting, Deadline deadline) {
+}  // namespace
+
+Attempt greet(asio::io_context& io, const Tcp::endpoint& endpoint,
+              const Greeting& greeting, Deadline deadline) {
   Attempt attempt;
   try {
     attempt.socket = open_socket(io, endpoint.protocol());
@@ -104,6 +100,8 @@ std::string name(const Tcp::endpoint& endpoint) {
              : concat(address, ":", endpoint.port());
 }
 
+namespace {
+
 /// One call of connect_to_hub().
 class Search {
  public:
@@ -131,10 +129,9 @@ class Search {
     const auto share = deadline_.remaining() / static_cast<int>(count);
     const auto limit =
         std::clamp<Deadline::Clock::duration>(share, 500ms, kAttemptLimit);
-    auto attempt =
-        try_endpoint(io_, endpoint, greeting_,
-                     Deadline::in(std::min<Deadline::Clock::duration>(
-                         limit, deadline_.remaining())));
+    auto attempt = greet(io_, endpoint, greeting_,
+                         Deadline::in(std::min<Deadline::Clock::duration>(
+                             limit, deadline_.remaining())));
     if (!attempt.answer) {
       note(endpoint, attempt.problem);
       return std::nullopt;
@@ -208,8 +205,8 @@ std::optional<Answer> probe_local_port(std::uint16_t port,
   for (const asio::ip::address& address :
        {asio::ip::address(asio::ip::address_v4::loopback()),
         asio::ip::address(asio::ip::address_v6::loopback())}) {
-    auto attempt = try_endpoint(io, Tcp::endpoint(address, port), greeting,
-                                Deadline::in(500ms));
+    auto attempt =
+        greet(io, Tcp::endpoint(address, port), greeting, Deadline::in(500ms));
     if (attempt.socket) close_socket(*attempt.socket);
     if (attempt.answer) return attempt.answer;
   }

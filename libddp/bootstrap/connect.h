@@ -26,6 +26,18 @@ struct HubLink {
 HubLink connect_to_hub(asio::io_context& io, const HubAddress& address,
                        const Greeting& greeting, Deadline deadline);
 
+/// What one address said to a greeting.
+struct Attempt {
+  std::optional<Tcp::socket> socket;  ///< connected, if there is an answer
+  std::optional<Answer> answer;
+  std::string problem;  ///< why there is none
+};
+Attempt greet(asio::io_context& io, const Tcp::endpoint& endpoint,
+              const Greeting& greeting, Deadline deadline);
+
+/// "10.0.0.1:29500", "[::1]:29500".
+std::string name(const Tcp::endpoint& endpoint);
+
 /// Asks what listens on a port of this machine: a hub's answer, or nothing
 /// if it is something else. Takes at most a second.
 std::optional<Answer> probe_local_port(std::uint16_t port,

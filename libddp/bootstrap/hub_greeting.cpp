@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <asio/read.hpp>
 #include <utility>
 
 #include "kernels/core/error.h"
@@ -7,65 +6,18 @@
 
 namespace ddp {
 
-/// A connection that has not yet said who it is.
-struct HubServer::Newcomer {
-  Newcomer(asio::io_context& io, Tcp::socket accepted)
-      : socket(std::move(accepted)), timer(io) {}
-  ~Newcomer() { close_socket(socket); }
-  Tcp::socket socket;
-  asio::steady_timer timer;
-  std::string bytes;
-};
-
-void HubServer::accept_next() {
-  acceptor_.async_wait(
-      Tcp::acceptor::wait_read,
-      [self = shared_from_this()](const asio::error_code& error) {
-        if (error || !self->acceptor_.is_open()) return;
-        while (auto socket = accept_from(self->io_, self->acceptor_)) {
-          set_control_options(*socket);
-          self->read_greeting(
-              std::make_shared<Newcomer>(self->io_, std::move(*socket)));
-        }
-        self->accept_next();
-      });
+void HubServer::start() {
+  // The handler is let go by shut_down(), so the two need not end each other.
+  listener_->start([self = shared_from_this()](Tcp::socket socket,
+                                               std::uint32_t version,
+                                               const std::string& payload) {
+    self->answer(std::move(socket), version, payload);
+  });
 }
 
-void HubServer::read_greeting(const std::shared_ptr<Newcomer>& newcomer) {
-  // Whoever connects and stays silent is hung up on.
-  newcomer->timer.expires_after(options_.greeting_limit);
-  newcomer->timer.async_wait(
-      [weak = std::weak_ptr(newcomer)](const asio::error_code& error) {
-        const auto late = weak.lock();
-        if (!error && late) close_socket(late->socket);
-      });
-  newcomer->bytes.resize(kGreetingHeaderBytes);
-  asio::async_read(newcomer->socket, asio::buffer(newcomer->bytes),
-                   [self = shared_from_this(), newcomer](
-                       const asio::error_code& error, std::size_t) {
-                     if (error) return;
-                     Header header;
-                     try {
-                       header = decode_greeting_header(newcomer->bytes);
-                     } catch (const CorruptData&) {
-                       return;  // a stranger's: no answer
-                     }
-                     if (header.payload_bytes > kMaxGreetingBytes) return;
-                     newcomer->bytes.resize(header.payload_bytes);
-                     asio::async_read(
-                         newcomer->socket, asio::buffer(newcomer->bytes),
-                         [self, newcomer, header](
-                             const asio::error_code& failed, std::size_t) {
-                           if (!failed)
-                             self->answer(newcomer, header.kind,
-                                          newcomer->bytes);
-                         });
-                   });
-}
-
-void HubServer::answer(const std::shared_ptr<Newcomer>& newcomer,
-                       std::uint32_t version, std::string_view payload) {
-  newcomer->timer.cancel();
+void HubServer::answer(Tcp::socket socket, std::uint32_t version,
+                       std::string_view payload) {
+  set_control_options(socket);
   Greeting greeting;
   Answer answer;
   try {
@@ -73,11 +25,11 @@ void HubServer::answer(const std::shared_ptr<Newcomer>& newcomer,
     if (version == kProtocolVersion) greeting = decode_greeting(payload);
     answer = judge(version, greeting);
   } catch (const CorruptData&) {
-    return;
+    return close_socket(socket);
   }
   answer.identity = encode(options_.identity);
-  const auto connection = std::make_shared<FramedConnection>(
-      std::move(newcomer->socket), kMaxRequestBytes);
+  const auto connection =
+      std::make_shared<FramedConnection>(std::move(socket), kMaxRequestBytes);
   connections_.insert(connection);
   connection->send_bytes(encode(answer));
   if (answer.verdict == Verdict::kWelcome && !greeting.is_probe) {

@@ -25,14 +25,13 @@ std::string reply_payload(std::int64_t id, std::int64_t kind,
 HubServer::HubServer(asio::io_context& io, Tcp::acceptor acceptor,
                      const HubOptions& options)
     : io_(io),
-      acceptor_(std::move(acceptor)),
-      port_(acceptor_.local_endpoint().port()),
+      port_(acceptor.local_endpoint().port()),
+      listener_(std::make_shared<GreetingListener>(io, std::move(acceptor),
+                                                   options.greeting_limit)),
       options_(options),
       flush_timer_(io),
       members_(static_cast<std::size_t>(options.identity.world_size)),
       exchanges_(options.identity.world_size) {}
-
-void HubServer::start() { accept_next(); }
 
 void HubServer::handle(const Connection& connection, int rank, FrameType type,
                        std::string_view payload) {
@@ -196,7 +195,7 @@ void HubServer::broadcast(FrameType type, std::string_view payload,
 }
 
 void HubServer::shut_down() {
-  close_acceptor(acceptor_);
+  listener_->close();
   WireWriter out;
   out.text(exchanges_.describe_open());
   const auto goodbye = out.take();

@@ -16,6 +16,7 @@
 #include "libddp/bootstrap/control_plane.h"
 #include "libddp/bootstrap/exchange_table.h"
 #include "libddp/bootstrap/framed_connection.h"
+#include "libddp/bootstrap/greeting_listener.h"
 #include "libddp/bootstrap/hub.h"
 
 namespace ddp {
@@ -36,7 +37,6 @@ class HubServer : public std::enable_shared_from_this<HubServer> {
 
  private:
   using Connection = std::shared_ptr<FramedConnection>;
-  struct Newcomer;
   struct Member {
     enum class State { kAbsent, kJoined, kLeft, kFailed };
     State state = State::kAbsent;
@@ -52,9 +52,7 @@ class HubServer : public std::enable_shared_from_this<HubServer> {
   };
 
   // Greetings: hub_greeting.cpp.
-  void accept_next();
-  void read_greeting(const std::shared_ptr<Newcomer>& newcomer);
-  void answer(const std::shared_ptr<Newcomer>& newcomer, std::uint32_t version,
+  void answer(Tcp::socket socket, std::uint32_t version,
               std::string_view payload);
   Answer judge(std::uint32_t version, const Greeting& greeting);
   std::optional<std::string> find_disagreement(const Greeting& greeting,
@@ -87,8 +85,8 @@ class HubServer : public std::enable_shared_from_this<HubServer> {
   Member& member(int rank) { return members_.at(static_cast<size_t>(rank)); }
 
   asio::io_context& io_;
-  Tcp::acceptor acceptor_;
   std::uint16_t port_;
+  std::shared_ptr<GreetingListener> listener_;
   HubOptions options_;
   asio::steady_timer flush_timer_;
 

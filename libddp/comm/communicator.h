@@ -21,7 +21,7 @@ std::string_view name(ReduceOp op) noexcept;
 /// Collective operations on memory of one device, asynchronous and in order.
 ///
 /// Every operation is enqueued after the work that `stream` holds at the call
-/// and runs on a stream (NCCL) or thread (MPI) of the communicator's own;
+/// and runs on a stream (NCCL) or thread (MPI, TCP) of the communicator's own;
 /// Work::block(stream) orders later work after it. All ranks of the group
 /// must issue the same operations in the same order, from one thread at a
 /// time. Where a count of elements is given by a tensor, it must be equal on
@@ -40,7 +40,7 @@ class Communicator {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
   virtual Device device() const noexcept = 0;
-  /// "nccl", "mpi", "local" or "solo".
+  /// "nccl", "mpi", "tcp", "local" or "solo".
   virtual std::string_view backend() const noexcept = 0;
 
   /// In place.

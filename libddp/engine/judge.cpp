@@ -1,5 +1,6 @@
 // What steps found out: reports, warnings, and errors that all ranks raise
 // after the same step.
+#include <algorithm>
 #include <cmath>
 
 #include "libddp/base/log.h"
@@ -113,7 +114,9 @@ std::string DataParallel::Impl::stall_report() {
   const std::string mine = concat("step ", steps, ", ", communicator->recent());
   try {
     const auto all = world.control().exchange(
-        "libddp/stall", mine, Deadline::in(std::chrono::seconds(5)));
+        "libddp/stall", mine,
+        Deadline::in(std::min<Milliseconds>(std::chrono::seconds(5),
+                                            world.collective_timeout())));
     std::string text = "; where each rank is:";
     for (int rank = 0; rank < world.size(); ++rank)
       text += concat(" [rank ", rank, ": ", all[rank], "]");

@@ -152,6 +152,15 @@ void Reducer::join_producers(BucketRef ref, StreamView stream) {
   }
 }
 
+template <typename Act>
+void Reducer::naming_bucket(BucketRef ref, Act act) const {
+  try {
+    act();
+  } catch (const Error& error) {
+    raise(error.kind(), concat(error.what(), " (", bucket_text(ref), ")"));
+  }
+}
+
 void Reducer::launch(BucketRef ref, StreamView stream) {
   BucketState& bucket = state(ref);
   if (bucket.launched) reopen(ref, stream);
@@ -160,15 +169,7 @@ void Reducer::launch(BucketRef ref, StreamView stream) {
   const ElementRange range = layout(ref).range;
   const TensorView view =
       gradients_[ref.arena].slice(range.begin, range.size());
-  if (options_.scatter) {
-    const ElementRange own = plan_.arenas()[ref.arena].layout.slice(
-        ref.bucket, communicator_.rank());
-    bucket.work = communicator_.reduce_scatter(
-        view, gradients_[ref.arena].slice(own.begin, own.size()),
-        ReduceOp::kSum, stream);
-  } else {
-    bucket.work = communicator_.all_reduce(view, ReduceOp::kSum, stream);
-  }
+  naming_bucket(ref, [&] { bucket.work = reduce(ref, view, stream); });
   bucket.launched = true;
   has_reduced_ = true;
   count_reduced(ref);
@@ -176,6 +177,16 @@ void Reducer::launch(BucketRef ref, StreamView stream) {
       std::chrono::steady_clock::now() - pass_begin_;
   times_.push_back({ref, static_cast<std::int64_t>(view.bytes()), since.count(),
                     !finishing_});
+}
+
+Work Reducer::reduce(BucketRef ref, TensorView view, StreamView stream) {
+  if (!options_.scatter)
+    return communicator_.all_reduce(view, ReduceOp::kSum, stream);
+  const ElementRange own =
+      plan_.arenas()[ref.arena].layout.slice(ref.bucket, communicator_.rank());
+  return communicator_.reduce_scatter(
+      view, gradients_[ref.arena].slice(own.begin, own.size()), ReduceOp::kSum,
+      stream);
 }
 
 void Reducer::count_reduced(BucketRef ref) {
@@ -262,11 +273,7 @@ void Reducer::block(StreamView stream) const {
   for (const BucketRef ref : plan_.launch_order()) {
     const BucketState& bucket = buckets_[ref.arena][ref.bucket];
     if (!bucket.launched) continue;
-    try {
-      bucket.work.block(stream);
-    } catch (const Error& error) {
-      raise(error.kind(), concat(error.what(), " (", bucket_text(ref), ")"));
-    }
+    naming_bucket(ref, [&] { bucket.work.block(stream); });
   }
 }
 
@@ -277,7 +284,8 @@ std::string Reducer::bucket_text(BucketRef ref) const {
   const auto& last = spec(arena.parameters[members.back()]);
   const std::int64_t bytes =
       layout(ref).range.size() * size_of(arena.gradient_dtype);
-  return concat("bucket ", ref.bucket, " of arena ", ref.arena, ", ", bytes,
+  return concat(options_.scatter ? "reduce_scatter" : "all_reduce",
+                " of bucket ", ref.bucket, " of arena ", ref.arena, ", ", bytes,
                 " bytes, gradients of '", last.name, "' to '", first.name, "'");
 }
 

@@ -112,7 +112,11 @@ class Reducer {
   void launch(BucketRef ref, StreamView stream);
   void count_reduced(BucketRef ref);
   std::vector<int> launch_rest(StreamView stream);
+  Work reduce(BucketRef ref, TensorView view, StreamView stream);
   std::string bucket_text(BucketRef ref) const;
+  /// Errors of `act` say which bucket they belong to.
+  template <typename Act>
+  void naming_bucket(BucketRef ref, Act act) const;
   std::string missing_text(const std::vector<int>& missing) const;
 
   const Plan& plan_;

@@ -9,6 +9,7 @@ namespace {
 
 const World* the_world = nullptr;
 InitOptions the_options;
+std::function<void(InitOptions&)> renew_options;
 
 void wait_for_all(const World& world) {
   (void)world.control().exchange("end of test", "",
@@ -42,6 +43,7 @@ void run_on_ranks(int, const std::function<void(Rank&)>& body) {
 
 void run_in_new_world(int, Milliseconds timeout, Ending ending,
                       const std::function<void(Rank&)>& body) {
+  renew_options(the_options);
   InitOptions options = the_options;
   options.collective_timeout = timeout;
   options.announce = false;
@@ -51,10 +53,12 @@ void run_in_new_world(int, Milliseconds timeout, Ending ending,
   wait_for_all(ending == Ending::kFailed ? *the_world : world);
 }
 
-int run_tests_in_world(int argc, char** argv, const InitOptions& options) {
+int run_tests_in_world(int argc, char** argv, const InitOptions& options,
+                       const std::function<void(InitOptions&)>& renew) {
   const World world = init(options);
   the_world = &world;
   the_options = options;
+  renew_options = renew;
   testing::InitGoogleTest(&argc, argv);
   const int code = RUN_ALL_TESTS();
   the_world = nullptr;

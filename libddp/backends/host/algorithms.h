@@ -15,15 +15,19 @@
 /// messages of piece k+1 travel while piece k is being summed.
 #pragma once
 
-#include "libddp/backends/mpi/transfers.h"
+#include "libddp/backends/host/transfers.h"
 #include "libddp/comm/operation.h"
 
-namespace ddp::mpi {
+namespace ddp::host {
 
 /// Bytes of one piece, over all slices.
 inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 /// Least bytes of a message, where there is that much to send.
 inline constexpr std::size_t kLeastMessageBytes = std::size_t{32} << 10;
+
+/// What a message with this tag belongs to: "all_reduce(sum) of float32, #5
+/// modulo 32".
+std::string describe_tag(int tag);
 
 void all_reduce(const Bounds& bounds, const Operation& operation,
                 TensorView tensor);
@@ -40,4 +44,4 @@ void receive(const Bounds& bounds, const Operation& operation,
              TensorView tensor);
 void barrier(const Bounds& bounds, const Operation& operation);
 
-}  // namespace ddp::mpi
+}  // namespace ddp::host

@@ -1,4 +1,4 @@
-#include "libddp/backends/mpi/communication_thread.h"
+#include "libddp/backends/host/communication_thread.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "kernels/core/error.h"
-#include "libddp/backends/mpi/backoff.h"
+#include "libddp/backends/host/backoff.h"
 
-namespace ddp::mpi {
+namespace ddp::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -29,12 +29,14 @@ class CommunicationThread::State final : public Work::State {
 
   void begin() { span_.started = Clock::now(); }
 
-  void end(const Fault* fault) {
-    const std::lock_guard lock(mutex_);
-    span_.ended = Clock::now();
-    if (fault != nullptr) fault_.set(fault->kind(), fault->text());
-    is_done_.store(true, std::memory_order_release);
-    changed_.notify_all();
+  void succeed() { end(); }
+
+  // One that was given up for what happened elsewhere says what it was.
+  void fail(const Fault& fault, bool is_cause) {
+    fault_.set(fault.kind(),
+               is_cause ? fault.text()
+                        : concat(what_, " was given up: ", fault.text()));
+    end();
   }
 
   void wait(Deadline deadline) override {
@@ -65,6 +67,13 @@ class CommunicationThread::State final : public Work::State {
   }
 
  private:
+  void end() {
+    const std::lock_guard lock(mutex_);
+    span_.ended = Clock::now();
+    is_done_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
+
   const std::string what_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -73,8 +82,11 @@ class CommunicationThread::State final : public Work::State {
   Work::Span span_;
 };
 
-CommunicationThread::CommunicationThread(Group group, Milliseconds timeout)
+CommunicationThread::CommunicationThread(Group group,
+                                         std::unique_ptr<Transport> transport,
+                                         Milliseconds timeout)
     : group_(std::move(group)),
+      transport_(std::move(transport)),
       timeout_(timeout),
       owner_(getpid()),
       thread_([this] { run(); }) {}
@@ -82,6 +94,7 @@ CommunicationThread::CommunicationThread(Group group, Milliseconds timeout)
 CommunicationThread::~CommunicationThread() {
   if (getpid() != owner_) {  // a forked child has no such thread
     thread_.detach();
+    transport_->abandon();
     return;
   }
   {
@@ -98,6 +111,7 @@ CommunicationThread::~CommunicationThread() {
                "the communicator was destroyed with operations in flight");
   }
   thread_.join();
+  if (fault_.is_set()) transport_->abandon();
 }
 
 void CommunicationThread::check() const {
@@ -156,13 +170,15 @@ bool CommunicationThread::run_one(Job& job) {
   job.state->begin();
   try {
     fault_.check();
-    const Bounds bounds{&group_, &fault_, Deadline::in(timeout_), job.what};
+    const Bounds bounds{&group_, transport_.get(), &fault_,
+                        Deadline::in(timeout_), job.what};
     job.task(bounds);
   } catch (const std::exception& error) {
-    fault_.set(kind_of(error), error.what());
+    const bool is_cause = fault_.set(kind_of(error), error.what());
+    job.state->fail(fault_, is_cause);
+    return false;
   }
-  job.state->end(fault_.is_set() ? &fault_ : nullptr);
-  if (fault_.is_set()) return false;
+  job.state->succeed();
   const std::lock_guard lock(mutex_);
   if (--unfinished_ == 0 && is_closing_) changed_.notify_all();
   return true;
@@ -171,11 +187,11 @@ bool CommunicationThread::run_one(Job& job) {
 void CommunicationThread::stop() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;
-  for (const Job& job : jobs_) job.state->end(&fault_);
+  for (const Job& job : jobs_) job.state->fail(fault_, /*is_cause=*/false);
   jobs_.clear();
   queued_ = 0;
   unfinished_ = 0;
   changed_.notify_all();
 }
 
-}  // namespace ddp::mpi
+}  // namespace ddp::host

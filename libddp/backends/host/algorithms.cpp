@@ -1,12 +1,13 @@
-#include "libddp/backends/mpi/algorithms.h"
+#include "libddp/backends/host/algorithms.h"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
+#include "kernels/core/error.h"
 #include "libddp/backends/host/reduce_elements.h"
 
-namespace ddp::mpi {
+namespace ddp::host {
 namespace {
 
 // Messages of operations that differ in kind, type, reduction or position
@@ -80,12 +81,12 @@ class ReducingExchange {
                  63) /
                 64 * 64),
         scratch_(new char[stride_ * bounds.group->size]),
-        transfers_(bounds) {}
+        transfers_(bounds.transport->start(bounds)) {}
 
   // A message that could not be cancelled may still arrive in the scratch
   // memory when somebody calls MPI, so that memory is left to the process.
   ~ReducingExchange() {
-    if (!transfers_.is_empty()) (void)scratch_.release();
+    if (transfers_->outlives_itself()) (void)scratch_.release();
   }
   ReducingExchange(const ReducingExchange&) = delete;
   ReducingExchange& operator=(const ReducingExchange&) = delete;
@@ -99,17 +100,17 @@ class ReducingExchange {
       const int from = (self + size - step) % size;
       const int to = (self + step) % size;
       if (own_.numel != 0)
-        transfers_.receive(part(from), own_.bytes(), from,
-                           tag_of(operation_, 0));
+        transfers_->receive(part(from), own_.bytes(), from,
+                            tag_of(operation_, 0));
       const TensorView outgoing = slices[to];
       if (outgoing.numel != 0)
-        transfers_.send(outgoing.data, outgoing.bytes(), to,
-                        tag_of(operation_, 0));
+        transfers_->send(outgoing.data, outgoing.bytes(), to,
+                         tag_of(operation_, 0));
     }
   }
 
   void finish(TensorView result) {
-    transfers_.wait();
+    transfers_->wait();
     if (own_.numel == 0) return;
     std::vector<const void*> sources;
     for (int rank = 0; rank < bounds_.group->size; ++rank)
@@ -125,7 +126,7 @@ class ReducingExchange {
   const Operation& operation_;
   std::size_t stride_;
   std::unique_ptr<char[]> scratch_;
-  Transfers transfers_;
+  std::unique_ptr<Transfers> transfers_;
   TensorView own_;
 };
 
@@ -158,11 +159,39 @@ class Pair {
   T second_;
 };
 
+class TwoTransfers {
+ public:
+  explicit TwoTransfers(const Bounds& bounds)
+      : first_(bounds.transport->start(bounds)),
+        second_(bounds.transport->start(bounds)) {}
+  Transfers& operator[](std::int64_t k) {
+    return k % 2 == 0 ? *first_ : *second_;
+  }
+
+ private:
+  std::unique_ptr<Transfers> first_;
+  std::unique_ptr<Transfers> second_;
+};
+
 std::int64_t pieces_of(std::int64_t numel, std::int64_t piece) {
   return (numel + piece - 1) / piece;
 }
 
 }  // namespace
+
+std::string describe_tag(int tag) {
+  const auto kind = static_cast<OperationKind>(tag >> 1 & 7);
+  if (kind == OperationKind::kSend) {
+    return concat("send of ", name(static_cast<DType>(tag >> 4 & 15)));
+  }
+  std::string text(name(kind));
+  if (kind == OperationKind::kAllReduce ||
+      kind == OperationKind::kReduceScatter)
+    text += concat("(", name(static_cast<ReduceOp>(tag >> 8 & 3)), ")");
+  if (kind != OperationKind::kBarrier)
+    text += concat(" of ", name(static_cast<DType>(tag >> 4 & 15)));
+  return concat(text, ", #", tag >> 10 & 31, " modulo 32");
+}
 
 void all_reduce(const Bounds& bounds, const Operation& operation,
                 TensorView tensor) {
@@ -177,7 +206,7 @@ void all_reduce(const Bounds& bounds, const Operation& operation,
         group.size);
   };
   Pair<ReducingExchange> reducing(bounds, operation, slice);
-  Pair<Transfers> gathering(bounds);
+  TwoTransfers gathering(bounds);
   if (pieces > 0) reducing[0].post(slices_of(0));
   for (std::int64_t k = 0; k < pieces; ++k) {
     if (k + 1 < pieces) reducing[k + 1].post(slices_of(k + 1));
@@ -216,7 +245,7 @@ void all_gather(const Bounds& bounds, const Operation& operation,
   const std::int64_t piece =
       std::min(slice_elements(group.size, input.dtype), input.numel);
   const std::int64_t pieces = piece == 0 ? 0 : pieces_of(input.numel, piece);
-  Pair<Transfers> gathering(bounds);
+  TwoTransfers gathering(bounds);
   for (std::int64_t k = 0; k < pieces; ++k) {
     const std::int64_t numel = std::min(piece, input.numel - k * piece);
     gathering[k].wait();
@@ -235,8 +264,8 @@ void broadcast(const Bounds& bounds, const Operation& operation,
   const std::int64_t slice = slice_elements(group.size, tensor.dtype);
   const std::int64_t piece = slice * group.size;
   const std::int64_t pieces = pieces_of(tensor.numel, piece);
-  Pair<Transfers> scattering(bounds);
-  Pair<Transfers> gathering(bounds);
+  TwoTransfers scattering(bounds);
+  TwoTransfers gathering(bounds);
   // The root hands out slices and everyone passes his on: 2 (W-1)/W of the
   // bytes on the root's line, where sending all to each is W-1 times them.
   for (std::int64_t k = 0; k < pieces; ++k) {
@@ -279,7 +308,7 @@ void all_to_all(const Bounds& bounds, const Operation& operation,
   const std::int64_t piece =
       std::min(slice_elements(group.size, input.dtype), count);
   const std::int64_t pieces = piece == 0 ? 0 : pieces_of(count, piece);
-  Pair<Transfers> transfers(bounds);
+  TwoTransfers transfers(bounds);
   for (std::int64_t k = 0; k < pieces; ++k) {
     const std::int64_t numel = std::min(piece, count - k * piece);
     transfers[k].wait();
@@ -302,7 +331,7 @@ void all_to_all(const Bounds& bounds, const Operation& operation,
 
 void send(const Bounds& bounds, const Operation& operation, TensorView tensor) {
   const std::int64_t piece = slice_elements(1, tensor.dtype);
-  Pair<Transfers> transfers(bounds);
+  TwoTransfers transfers(bounds);
   // An empty tensor is one empty message: the receiver waits for it.
   for (std::int64_t k = 0; k == 0 || k * piece < tensor.numel; ++k) {
     const TensorView part =
@@ -318,7 +347,7 @@ void send(const Bounds& bounds, const Operation& operation, TensorView tensor) {
 void receive(const Bounds& bounds, const Operation& operation,
              TensorView tensor) {
   const std::int64_t piece = slice_elements(1, tensor.dtype);
-  Pair<Transfers> transfers(bounds);
+  TwoTransfers transfers(bounds);
   for (std::int64_t k = 0; k == 0 || k * piece < tensor.numel; ++k) {
     const TensorView part =
         tensor.slice(k * piece, std::min(piece, tensor.numel - k * piece));
@@ -337,11 +366,11 @@ void barrier(const Bounds& bounds, const Operation& operation) {
   for (int distance = 1; distance < group.size; distance *= 2) {
     const int to = (group.rank + distance) % group.size;
     const int from = (group.rank + group.size - distance) % group.size;
-    Transfers transfers(bounds);
-    transfers.receive(nullptr, 0, from, tag_of(operation, 0));
-    transfers.send(nullptr, 0, to, tag_of(operation, 0));
-    transfers.wait();
+    const auto transfers = bounds.transport->start(bounds);
+    transfers->receive(nullptr, 0, from, tag_of(operation, 0));
+    transfers->send(nullptr, 0, to, tag_of(operation, 0));
+    transfers->wait();
   }
 }
 
-}  // namespace ddp::mpi
+}  // namespace ddp::host

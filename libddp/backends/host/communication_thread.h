@@ -11,13 +11,13 @@
 #include <mutex>
 #include <thread>
 
-#include "libddp/backends/mpi/transfers.h"
+#include "libddp/backends/host/transfers.h"
 #include "libddp/comm/work.h"
 
-namespace ddp::mpi {
+namespace ddp::host {
 
-/// Non-blocking messages of MPI do not move unless somebody calls MPI: this
-/// thread does, while the caller computes. issue() is for one thread at a
+/// Messages do not move unless somebody asks the transport to: this thread
+/// does, while the caller computes. issue() is for one thread at a
 /// time, abort() for any.
 ///
 /// The first operation that fails ends the thread: it and all that wait
@@ -27,10 +27,11 @@ class CommunicationThread {
   using Task = std::function<void(const Bounds&)>;
 
   /// `timeout` bounds each operation from the moment that it begins.
-  CommunicationThread(Group group, Milliseconds timeout);
+  CommunicationThread(Group group, std::unique_ptr<Transport> transport,
+                      Milliseconds timeout);
   /// Operations in flight get a few seconds to end, since other ranks may
   /// need this one's part; none during stack unwinding. Then they are given
-  /// up.
+  /// up. A transport that has failed, or is a forked parent's, is abandoned.
   ~CommunicationThread();
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
@@ -38,7 +39,6 @@ class CommunicationThread {
   const Group& group() const noexcept { return group_; }
   Work issue(std::string what, Task task);
   void abort(ErrorKind kind, const std::string& reason) noexcept;
-  bool has_failed() const noexcept { return fault_.is_set(); }
   /// Throws what has failed, or InvalidArgument in a forked child.
   void check() const;
 
@@ -56,6 +56,7 @@ class CommunicationThread {
   void stop();
 
   const Group group_;
+  std::unique_ptr<Transport> transport_;
   const Milliseconds timeout_;
   const pid_t owner_;  // the process whose thread this is
   Fault fault_;
@@ -70,4 +71,4 @@ class CommunicationThread {
   std::thread thread_;  // last: it uses all the others
 };
 
-}  // namespace ddp::mpi
+}  // namespace ddp::host

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace ddp::mpi {
+namespace ddp::host {
 
 /// Yields while nobody else wants the core, so that short waits cost little,
 /// else sleeps for longer and longer.
@@ -63,4 +63,4 @@ class Backoff {
   std::chrono::microseconds sleep_{0};
 };
 
-}  // namespace ddp::mpi
+}  // namespace ddp::host
