@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace gpt {
 
@@ -67,5 +68,8 @@ struct Kernels {
 
 /// The fastest table that this machine can run.
 const Kernels& kernels();
+
+/// All tables that this machine can run, the fastest first.
+std::vector<const Kernels*> runnable_kernels();
 
 }  // namespace gpt

@@ -195,7 +195,7 @@ float cross_entropy(float* logits, int64_t target, int64_t vocabulary,
     });
     logits[target] -= scale;
   }
-  return __builtin_logf(partition) + largest - at_target;
+  return __builtin_logf(partition) + (largest - at_target);
 }
 
 }  // namespace gpt::GPT_ISA
