@@ -6,14 +6,9 @@
 
 namespace ddp::mpi {
 namespace {
-<<<<<<< HEAD
 
 // Longer than a piece takes: while pieces move, the thread stays awake.
 constexpr std::chrono::microseconds kYielding{500};
-
-}  // namespace
-=======
->>>>>>> tcp
 
 /// Non-blocking messages move only inside MPI calls, so wait() polls, and a
 /// poll can be given up where a blocking call of MPI could not (OpenMPI 4.1).
@@ -79,11 +74,7 @@ void MpiTransfers::receive(void* data, std::size_t bytes, int peer, int tag) {
 void MpiTransfers::wait() {
   if (requests_.empty()) return;
   statuses_.resize(requests_.size());
-<<<<<<< HEAD
-  Backoff backoff(kYielding);
-=======
-  host::Backoff backoff;
->>>>>>> tcp
+  host::Backoff backoff(kYielding);
   while (!test()) {
     bounds_.fault->check();
     if (bounds_.deadline.has_passed()) give_up();

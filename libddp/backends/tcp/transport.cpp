@@ -14,6 +14,9 @@
 namespace ddp::tcp {
 namespace {
 
+// Longer than a piece takes: while pieces move, the thread stays awake.
+constexpr std::chrono::microseconds kYielding{500};
+
 using namespace std::chrono_literals;
 
 /// How soon an abort is noticed by one who sleeps.
@@ -47,7 +50,7 @@ class TcpTransfers final : public host::Transfers {
   }
 
   void wait() override {
-    host::Backoff backoff;
+    host::Backoff backoff(kYielding);
     while (true) {
       const bool has_moved = transport_.progress();
       if (is_done()) break;
@@ -56,7 +59,7 @@ class TcpTransfers final : public host::Transfers {
       if (bounds_.deadline.has_passed())
         host::throw_timeout(bounds_, open_peers());
       if (has_moved) {
-        backoff = {};
+        backoff = host::Backoff(kYielding);
       } else if (backoff.is_yielding()) {
         std::this_thread::yield();
       } else {
