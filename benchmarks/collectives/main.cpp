@@ -55,6 +55,8 @@ void print(const Subject& subject, const Result& result, std::ostream* json) {
   row("raw", result.raw);
   row("communicator", result.through);
   row("chained", result.chained);
+  row("raw alone", result.raw_alone);
+  row("alone", result.alone);
   std::fflush(stdout);
   if (json == nullptr) return;
   *json << nlohmann::json{{"benchmark", "collectives"},
@@ -70,8 +72,13 @@ void print(const Subject& subject, const Result& result, std::ostream* json) {
                           {"communicator",
                            as_json(result.through, result, world)},
                           {"chained", as_json(result.chained, result, world)},
+                          {"raw_alone",
+                           as_json(result.raw_alone, result, world)},
+                          {"alone", as_json(result.alone, result, world)},
                           {"time_ratio",
-                           result.through.median / result.raw.median}}
+                           result.through.median / result.raw.median},
+                          {"latency_ratio",
+                           result.alone.median / result.raw_alone.median}}
         << std::endl;
 }
 

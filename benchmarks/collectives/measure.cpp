@@ -25,18 +25,24 @@ Times summary(std::vector<double> times) {
 Deadline soon() { return Deadline::in(std::chrono::minutes(2)); }
 
 // How the operations of a block follow each other.
-enum class Order { kBackToBack, kChained };
+enum class Order { kBackToBack, kChained, kAlone };
 
-// On the CPU every operation is waited for and timed by itself; on a GPU a
-// block is timed by events, since a host's clock would time the launches.
+// On the CPU, and alone, every operation is waited for and timed by itself;
+// else a block is timed by events, since a host's clock would time launches.
 void run_block(Subject& subject, const Issue& issue, Order order,
                int operations, std::vector<double>& times) {
   const Device device = subject.world.device();
   subject.communicator.barrier(subject.stream).wait(soon());
-  if (device.is_cpu()) {
+  if (device.is_cpu() || order == Order::kAlone) {
     for (int i = 0; i < operations; ++i) {
       const auto began = std::chrono::steady_clock::now();
-      issue().wait(soon());
+      const Work work = issue();
+      if (device.is_cpu()) {
+        work.wait(soon());
+      } else {
+        work.block(subject.stream);
+        synchronize(subject.stream);
+      }
       times.push_back(std::chrono::duration<double, std::micro>(
                           std::chrono::steady_clock::now() - began)
                           .count());
@@ -140,13 +146,22 @@ Result measure(Subject& subject, Collective collective, std::size_t bytes,
   std::vector<double> through_times;
   std::vector<double> chained_times;
   std::vector<double> raw_times;
+  std::vector<double> alone_times;
+  std::vector<double> raw_alone_times;
   for (int block = 0; block < settings.blocks; ++block) {
     run_block(subject, theirs, Order::kBackToBack, operations, raw_times);
     run_block(subject, ours, Order::kBackToBack, operations, through_times);
     run_block(subject, ours, Order::kChained, operations, chained_times);
+    run_block(subject, theirs, Order::kAlone, operations, raw_alone_times);
+    run_block(subject, ours, Order::kAlone, operations, alone_times);
   }
-  return {collective, whole.bytes(), summary(through_times),
-          summary(chained_times), summary(raw_times)};
+  return {collective,
+          whole.bytes(),
+          summary(through_times),
+          summary(chained_times),
+          summary(raw_times),
+          summary(alone_times),
+          summary(raw_alone_times)};
 }
 
 double algorithm_bandwidth(const Result& result, double microseconds) {

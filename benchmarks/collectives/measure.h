@@ -25,6 +25,8 @@ struct Result {
   Times through;      ///< the Communicator, one operation after another
   Times chained;      ///< each waited for by the producer's stream
   Times raw;          ///< the floor
+  Times alone;        ///< the Communicator, the host waiting for each
+  Times raw_alone;    ///< the floor, likewise: the latency
 };
 
 struct Settings {

@@ -29,7 +29,7 @@ struct Options {
   int stage = 0;
   int block = 10;
   int rounds = 12;
-  double bucket_mb = 25;
+  double bucket_mb = 64;
 };
 
 Options parse(int argc, char** argv) {

@@ -13,7 +13,8 @@ namespace ddp {
 
 /// How a communicator trades speed against what it takes from computation.
 enum class Traffic {
-  kTail,    ///< nothing computes beside it: as fast as it can
+  kTail,    ///< nothing computes beside it: as fast as it can, and on the
+            ///< stream that the caller gives
   kHidden,  ///< under backward: few SMs
   kGather,  ///< gathers of weights: by copy engines where possible
 };

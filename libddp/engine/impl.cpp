@@ -58,7 +58,8 @@ DataParallel::Impl::Impl(const World& world_in,
       mailbox(world.device(), options.max_steps_in_flight) {
   expect_equal_plans(plan, world.control(), world.rank(),
                      Deadline::in(world.collective_timeout()));
-  auto opened = make_communicator(world, options.backend);
+  auto opened =
+      make_communicator(world, options.backend, Traffic::kHidden);
   if (options.decorate) opened = options.decorate(std::move(opened));
   if (options.checked)
     opened = std::make_unique<CheckedCommunicator>(std::move(opened), world);

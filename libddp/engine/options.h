@@ -37,9 +37,11 @@ struct DataParallelOptions {
   /// p of NormKind::kPower.
   double clip_power = 2;
 
-  /// Bytes of gradient in a bucket. Larger buckets use the wire better,
-  /// smaller ones start earlier and leave less at the end.
-  std::size_t bucket_bytes = std::size_t{25} << 20;
+  /// Most bytes of gradient in a bucket; a twelfth of all where that is less.
+  /// Larger buckets use the wire better (GPT-2 124 M on 2 H200: 2.1 ms of
+  /// reduction exposed at 41 MB, 2.5 at 25), smaller ones start earlier and
+  /// leave less at the end.
+  std::size_t bucket_bytes = std::size_t{64} << 20;
   /// Allow parameters that a backward does not reach: those that no rank
   /// reached stay untouched, for the others absence counts as zero. Costs one
   /// small all-reduce a step. Off: an unreached parameter is an error at the

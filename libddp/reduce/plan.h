@@ -39,7 +39,7 @@ struct Placement {
 
 struct PlanOptions {
   int world = 1;
-  std::size_t bucket_bytes = std::size_t{25} << 20;
+  std::size_t bucket_bytes = std::size_t{64} << 20;
 };
 
 class Plan {

@@ -170,7 +170,7 @@ TrainOptions resolve(TrainOptions options, const GptConfig& config, int world) {
              options.warmup, " leaves nothing of --steps ", options.steps,
              "; give fewer");
   if (options.lr == 0) options.lr = default_rate(config);
-  if (options.bucket_mb == 0) options.bucket_mb = tiny ? 0.5 : 25;
+  if (options.bucket_mb == 0) options.bucket_mb = tiny ? 0.5 : 64;
   if (options.val_batches < 0) options.val_batches = tiny ? 0 : 20;
   if (options.sample < 0) options.sample = tiny ? 200 : 0;
   return options;

@@ -42,7 +42,7 @@ struct TrainOptions {
   std::uint64_t seed = 0;
   std::string device;    ///< "cpu", "cuda" or empty: a GPU if there is one
   std::string backend;   ///< of the communicator; empty: by device
-  double bucket_mb = 0;  ///< 0: 0.5 MB for tiny, 25 for others
+  double bucket_mb = 0;  ///< 0: 0.5 MB for tiny, 64 for others
   double timeout_s = 600;
   std::int64_t drift_check = 0;
 

@@ -68,13 +68,14 @@ std::shared_ptr<Flight> Connection::run(const Operation& operation,
   const DeviceGuard guard(device_);
   const std::unique_lock call(call_mutex_);
   fault_.check();
-  auto flight = std::make_shared<Flight>(operation, take_event());
+  const StreamView stream =
+      settings_.on_callers_stream ? producer : stream_.view();
+  auto flight = std::make_shared<Flight>(operation, stream, take_event());
   set_launching(&operation);
   try {
-    ready_.record(producer);
-    ready_.block(stream_);
-    launch(comm_, static_cast<cudaStream_t>(stream_.view().handle));
-    flight->end.record(stream_);
+    follow(producer, stream);
+    launch(comm_, static_cast<cudaStream_t>(stream.handle));
+    flight->end.record(stream);
     fault_.check();
   } catch (const Error& error) {
     set_launching(nullptr);
@@ -82,18 +83,30 @@ std::shared_ptr<Flight> Connection::run(const Operation& operation,
     fault_.check();  // an abort makes NCCL refuse the call: tell the reason
     throw;
   }
-  set_launching(nullptr);
   const std::lock_guard lock(mutex_);
+  launching_ = nullptr;
+  last_ = flight;
   if (flights_.size() >= kMostFlights) land_completed();
   flights_.push_back(flight);
   return flight;
 }
 
+/// Operations of a communicator run one after another, each after what the
+/// caller's stream holds, whichever stream they are on.
+void Connection::follow(StreamView producer, StreamView stream) {
+  if (!(stream == producer)) {
+    ready_.record(producer);
+    ready_.block(stream);
+  }
+  if (last_ && !(last_->stream == stream)) last_->end.block(stream);
+}
+
 void Connection::set_launching(const Operation* operation) {
+  const Deadline deadline =
+      operation ? Deadline::in(timeout_) : Deadline::never();
   const std::lock_guard lock(mutex_);
   launching_ = operation;
-  launching_deadline_ =
-      operation ? Deadline::in(timeout_) : Deadline::never();
+  launching_deadline_ = deadline;
 }
 
 void Connection::call(const std::function<void(ncclComm_t)>& function) {

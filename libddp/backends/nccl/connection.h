@@ -66,6 +66,7 @@ class Connection {
  private:
   void watch();
   void look_at_flights();
+  void follow(StreamView producer, StreamView stream);
   void set_launching(const Operation* operation);
   void time_out(const Operation& operation, Deadline deadline);
   void look_at_errors();
@@ -86,6 +87,7 @@ class Connection {
   // in NCCL until it is aborted.
   std::timed_mutex call_mutex_;
   bool is_aborted_ = false;
+  std::shared_ptr<Flight> last_;  // of run()'s thread
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

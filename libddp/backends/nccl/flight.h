@@ -14,12 +14,13 @@ namespace ddp::nccl {
 /// outlives a Work that was dropped.
 struct Flight {
   Operation operation;
-  Event end;  ///< recorded after the operation on the communicator's stream
+  StreamView stream;  ///< where it runs
+  Event end;          ///< recorded after the operation on that stream
   /// Seen complete before the communicator failed: its result is good.
   std::atomic<bool> is_done = false;
 
-  Flight(const Operation& what, Event event)
-      : operation(what), end(std::move(event)) {}
+  Flight(const Operation& what, StreamView where, Event event)
+      : operation(what), stream(where), end(std::move(event)) {}
 };
 
 }  // namespace ddp::nccl

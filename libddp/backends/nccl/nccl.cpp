@@ -30,7 +30,7 @@ class NcclWork final : public Work::State {
   void block(StreamView stream) override {
     if (stream.device.is_cpu()) return wait(Deadline::never());
     if (!flight_->is_done) connection_->fault().check();
-    flight_->end.block(stream);
+    if (!(flight_->stream == stream)) flight_->end.block(stream);
   }
   bool is_complete() const noexcept override {
     return connection_->is_complete(*flight_);

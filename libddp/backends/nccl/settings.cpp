@@ -25,6 +25,7 @@ void ask_for_copy_engines([[maybe_unused]] ncclConfig_t& config) {
 Settings settings_for(Traffic traffic, const Environment& environment) {
   Settings settings;
   settings.config.blocking = 1;
+  settings.on_callers_stream = traffic == Traffic::kTail;
   if (traffic == Traffic::kGather) {
     settings.registration = Registration::kWindow;
     ask_for_copy_engines(settings.config);
