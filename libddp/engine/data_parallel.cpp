@@ -70,7 +70,10 @@ void DataParallel::step(const StepInput& input, StreamView stream) {
   impl_->expect_stream(stream, "step");
   impl_->guarded("step", [&] { impl_->step(input, stream); });
 }
-void DataParallel::zero_grad() { impl_->zero_grad(); }
+void DataParallel::zero_grad(StreamView stream) {
+  impl_->expect_stream(stream, "zero_grad");
+  impl_->zero_grad(stream);
+}
 void DataParallel::join(StreamView stream) {
   impl_->expect_stream(stream, "join");
   impl_->guarded("join", [&] { impl_->join(stream); });

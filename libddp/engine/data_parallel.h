@@ -90,8 +90,8 @@ class DataParallel {
   /// earlier step found out, after the same step on all ranks: the step
   /// itself on the CPU, max_steps_in_flight steps later on a GPU.
   void step(const StepInput& input, StreamView stream);
-  /// Forgets all gradients.
-  void zero_grad();
+  /// Forgets all gradients, in order of `stream`.
+  void zero_grad(StreamView stream);
 
   /// Trains on although this rank has no more batches: takes part in the
   /// others' steps with gradients of zero until all ranks have joined. What

@@ -56,7 +56,7 @@ struct DataParallel::Impl {
   void sync_gradients(StreamView stream);
   void step(const StepInput& input, StreamView stream);
   void join(StreamView stream);
-  void zero_grad();
+  void zero_grad(StreamView stream);
   void close_window(StreamView stream);
   void take_adopted_gradients(StreamView stream);
   void return_adopted_gradients(StreamView stream);

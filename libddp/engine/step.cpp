@@ -62,7 +62,9 @@ void DataParallel::Impl::return_adopted_gradients(StreamView stream) {
   scale(adopted, 1.0 / world.size(), stream);
 }
 
-void DataParallel::Impl::zero_grad() { reducer->reset(); }
+void DataParallel::Impl::zero_grad(StreamView stream) {
+  reducer->reset(stream);
+}
 
 VoteRules DataParallel::Impl::rules(const StepInput& input) const {
   VoteRules rules;
@@ -158,7 +160,7 @@ void DataParallel::Impl::post(const StepInput& input, StreamView stream) {
                steps, stream);
   ++steps;
   reorder();
-  reducer->reset();
+  reducer->reset(stream);
   collect(/*wait=*/false);
   judge(/*all=*/false);
 }

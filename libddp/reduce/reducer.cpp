@@ -4,7 +4,6 @@
 
 #include "kernels/core/error.h"
 #include "kernels/elementwise.h"
-#include "libddp/device/event.h"
 
 namespace ddp {
 
@@ -14,7 +13,8 @@ Reducer::Reducer(const Plan& plan, std::vector<TensorView> gradients,
       communicator_(communicator),
       options_(options),
       gradients_(std::move(gradients)),
-      parameters_(plan.parameters().size()) {
+      parameters_(plan.parameters().size()),
+      read_(communicator.device()) {
   for (const ArenaPlan& arena : plan_.arenas())
     buckets_.emplace_back(arena.trainable ? arena.layout.buckets().size() : 0);
 }
@@ -50,11 +50,20 @@ GradientTarget Reducer::target(int parameter, StreamView stream) {
   const int owner = plan_.owner(parameter);
   const Placement& at = plan_.placement(owner);
   const BucketRef ref{at.arena, at.bucket};
+  follow_reader(stream);
   if (state(ref).launched) reopen(ref, stream);
   ParameterState& p = parameters_[owner];
   const bool accumulate = p.written;
   p.written = true;
   return {slot(owner), accumulate};
+}
+
+void Reducer::follow_reader(StreamView stream) {
+  if (std::find(after_read_.begin(), after_read_.end(), stream) !=
+      after_read_.end())
+    return;
+  read_.block(stream);
+  after_read_.push_back(stream);
 }
 
 void Reducer::reopen(BucketRef ref, StreamView stream) {
@@ -289,7 +298,9 @@ std::string Reducer::bucket_text(BucketRef ref) const {
                 " bytes, gradients of '", last.name, "' to '", first.name, "'");
 }
 
-void Reducer::reset() {
+void Reducer::reset(StreamView reader) {
+  read_.record(reader);
+  after_read_ = {reader};
   for (ParameterState& p : parameters_) p = {};
   for (auto& arena : buckets_)
     for (BucketState& bucket : arena) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libddp/comm/communicator.h"
+#include "libddp/device/event.h"
 #include "libddp/reduce/plan.h"
 
 namespace ddp {
@@ -52,8 +53,9 @@ class Reducer {
   void sync(StreamView stream);
   /// Makes `stream` wait for all reductions.
   void block(StreamView stream) const;
-  /// Ends the window: gradients are forgotten.
-  void reset();
+  /// Ends the window: gradients are forgotten. What is written next, on any
+  /// stream, comes after what `reader` holds now.
+  void reset(StreamView reader);
 
   /// A pass has begun and not all buckets have left.
   bool is_in_pass() const noexcept { return in_pass_; }
@@ -104,6 +106,7 @@ class Reducer {
   }
   TensorView slot(int owner) const;
   void expect_trainable(int parameter) const;
+  void follow_reader(StreamView stream);
   void begin_pass();
   void reopen(BucketRef ref, StreamView stream);
   void fill_absent(BucketRef ref, StreamView stream);
@@ -131,6 +134,9 @@ class Reducer {
   bool finishing_ = false;
   bool has_reduced_ = false;
   std::int64_t unreduced_ = 0;
+  // The end of the last window's reading, and who already comes after it.
+  Event read_;
+  std::vector<StreamView> after_read_;
   std::vector<BucketRef> ready_order_;
   std::vector<BucketTimes> times_;
   std::chrono::steady_clock::time_point pass_begin_;

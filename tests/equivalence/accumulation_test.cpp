@@ -29,7 +29,7 @@ TEST_P(AccumulationAtStage, WhetherToReduceIsDecidedWhenGradientsAreReady) {
     give(dp, 0, {second[r]});
     dp.finish_backward(kCpu);
     EXPECT_THAT(dp.read_gradient(0), ElementsAre(5.5f));
-    dp.zero_grad();
+    dp.zero_grad(kCpu);
 
     give(dp, 0, {first[r]});  // reduced on the wrong micro-batch
     dp.finish_backward(kCpu);
@@ -41,7 +41,7 @@ TEST_P(AccumulationAtStage, WhetherToReduceIsDecidedWhenGradientsAreReady) {
                 HasSubstr("would lose 1 gradients"));
     dp.sync_gradients(kCpu);
     EXPECT_THAT(dp.read_gradient(0), ElementsAre(5.5f));
-    dp.zero_grad();
+    dp.zero_grad(kCpu);
 
     give(dp, 0, {first[r]});  // reduced in both
     dp.finish_backward(kCpu);

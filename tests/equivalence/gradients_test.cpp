@@ -28,7 +28,7 @@ TEST_P(GradientsAtStage,
     EXPECT_THAT(error_of<InvalidArgument>([&] { dp.finish_backward(kCpu); }),
                 HasSubstr("1 of 2 parameters: 'b' float32[]"));
     // Nothing was lost: the next step works.
-    dp.zero_grad();
+    dp.zero_grad(kCpu);
     give(dp, 0, {world.rank() + 1.0});
     give(dp, 1, {1.0});
     dp.step({}, kCpu);
