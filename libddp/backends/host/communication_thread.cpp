@@ -1,7 +1,6 @@
 #include "libddp/backends/host/communication_thread.h"
 
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <exception>
 #include <utility>
@@ -88,15 +87,9 @@ CommunicationThread::CommunicationThread(Group group,
     : group_(std::move(group)),
       transport_(std::move(transport)),
       timeout_(timeout),
-      owner_(getpid()),
       thread_([this] { run(); }) {}
 
 CommunicationThread::~CommunicationThread() {
-  if (getpid() != owner_) {  // a forked child has no such thread
-    thread_.detach();
-    transport_->abandon();
-    return;
-  }
   {
     std::unique_lock lock(mutex_);
     is_closing_ = true;
@@ -112,13 +105,6 @@ CommunicationThread::~CommunicationThread() {
   }
   thread_.join();
   if (fault_.is_set()) transport_->abandon();
-}
-
-void CommunicationThread::check() const {
-  DDP_EXPECT(getpid() == owner_, InvalidArgument, "process ", getpid(),
-             " was forked from ", owner_,
-             " and cannot use its communicators; open its own");
-  fault_.check();
 }
 
 Work CommunicationThread::issue(std::string what, Task task) {

@@ -3,8 +3,6 @@
 /// another, on a thread of its own.
 #pragma once
 
-#include <sys/types.h>
-
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -31,7 +29,7 @@ class CommunicationThread {
                       Milliseconds timeout);
   /// Operations in flight get a few seconds to end, since other ranks may
   /// need this one's part; none during stack unwinding. Then they are given
-  /// up. A transport that has failed, or is a forked parent's, is abandoned.
+  /// up. A transport that has failed is abandoned. Not for a forked child.
   ~CommunicationThread();
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
@@ -39,8 +37,8 @@ class CommunicationThread {
   const Group& group() const noexcept { return group_; }
   Work issue(std::string what, Task task);
   void abort(ErrorKind kind, const std::string& reason) noexcept;
-  /// Throws what has failed, or InvalidArgument in a forked child.
-  void check() const;
+  /// Throws what has failed.
+  void check() const { fault_.check(); }
 
  private:
   class State;
@@ -58,7 +56,6 @@ class CommunicationThread {
   const Group group_;
   std::unique_ptr<Transport> transport_;
   const Milliseconds timeout_;
-  const pid_t owner_;  // the process whose thread this is
   Fault fault_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,6 +6,7 @@
 #include "kernels/core/error.h"
 #include "libddp/backends/host/algorithms.h"
 #include "libddp/backends/host/communication_thread.h"
+#include "libddp/bootstrap/fork_guard.h"
 #include "libddp/comm/arguments.h"
 #include "libddp/comm/failure_subscription.h"
 
@@ -18,11 +19,21 @@ class HostCommunicator final : public Communicator {
                    std::unique_ptr<Transport> transport)
       : backend_(backend),
         world_(world),
-        thread_(std::move(group), std::move(transport),
-                world.collective_timeout()),
-        watch_(world, [this](const Failure& failure) {
-          thread_.abort(ErrorKind::kPeerFailure, failure.text);
-        }) {}
+        thread_(std::make_unique<CommunicationThread>(
+            std::move(group), std::move(transport),
+            world.collective_timeout())),
+        watch_(std::make_unique<FailureSubscription>(
+            world, [this](const Failure& failure) {
+              thread_->abort(ErrorKind::kPeerFailure, failure.text);
+            })) {}
+
+  // A forked child has no thread to join, its locks may be held for ever, and
+  // connections are the parent's: it leaves them be.
+  ~HostCommunicator() override {
+    if (guard_.is_in_maker()) return;
+    (void)watch_.release();
+    (void)thread_.release();
+  }
 
   int rank() const noexcept override { return group().rank; }
   int size() const noexcept override { return group().size; }
@@ -84,17 +95,18 @@ class HostCommunicator final : public Communicator {
     return Buffer::allocate(bytes, Device::cpu());
   }
   void abort(const std::string& reason) noexcept override {
-    thread_.abort(ErrorKind::kError, reason);
+    thread_->abort(ErrorKind::kError, reason);
   }
 
  private:
-  const Group& group() const noexcept { return thread_.group(); }
+  const Group& group() const noexcept { return thread_->group(); }
 
   template <typename Run>
   Work issue(Operation operation, Run run) {
-    thread_.check();
+    guard_.check(name(operation.kind));
+    thread_->check();
     if (operation.is_collective()) operation.sequence = sequence_++;
-    return thread_.issue(
+    return thread_->issue(
         describe(operation),
         [operation, run](const Bounds& bounds) { run(bounds, operation); });
   }
@@ -102,8 +114,9 @@ class HostCommunicator final : public Communicator {
   std::string_view backend_;
   World world_;
   std::uint64_t sequence_ = 0;
-  CommunicationThread thread_;
-  FailureSubscription watch_;  // after the thread: it ends first
+  ProcessGuard guard_;
+  std::unique_ptr<CommunicationThread> thread_;
+  std::unique_ptr<FailureSubscription> watch_;  // ends before the thread
 };
 
 struct Claim {

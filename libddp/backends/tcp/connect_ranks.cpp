@@ -120,9 +120,8 @@ Link connect_to(const Contact& contact, const std::string& name_of_peer,
 
 }  // namespace
 
-Meeting::Meeting(const ConnectSettings& settings)
-    : token_(random_token()),
-      listener_(std::make_unique<PeerListener>(settings.ports)) {
+Meeting::Meeting(const std::vector<std::uint16_t>& ports)
+    : token_(random_token()), listener_(std::make_unique<PeerListener>(ports)) {
   contact_ = encode({token_, this_machine(), listener_->port(), local_hosts()});
 }
 

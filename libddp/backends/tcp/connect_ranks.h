@@ -10,18 +10,10 @@
 
 #include "libddp/backends/tcp/link.h"
 #include "libddp/base/deadline.h"
-#include "libddp/bootstrap/fork_guard.h"
 
 namespace ddp::tcp {
 
 class PeerListener;
-
-struct ConnectSettings {
-  /// To listen on, the first free one; empty: any.
-  std::vector<std::uint16_t> ports;
-  /// The process that the connections belong to.
-  ProcessGuard guard;
-};
 
 /// One meeting of one group. Every rank listens from the constructor on, ranks
 /// tell each other contact() by some other way, and then all call connect():
@@ -32,8 +24,9 @@ struct ConnectSettings {
 /// means another machine elsewhere (10.0.0.1 often does) is noticed.
 class Meeting {
  public:
-  /// Throws ConnectionLost naming the ports when all are in use.
-  explicit Meeting(const ConnectSettings& settings);
+  /// Listens on the first of `ports` that is free; empty: on any. Throws
+  /// ConnectionLost naming the ports when all are in use.
+  explicit Meeting(const std::vector<std::uint16_t>& ports);
   ~Meeting();
 
   /// Where this rank listens, for the others.

@@ -66,8 +66,6 @@ class Link {
 
   /// Forgets all messages; nothing can be sent or received any more.
   void give_up(const std::string& why);
-  /// Forgets the descriptor without closing it.
-  void abandon() noexcept { descriptor_ = -1; }
 
  private:
   void drop_sent(std::size_t bytes);

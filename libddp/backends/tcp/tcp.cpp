@@ -12,9 +12,8 @@ std::unique_ptr<Communicator> make_tcp(const World& world, Traffic) {
   host::Group group = host::group_of(world);
   const std::string& self = group.names[static_cast<std::size_t>(group.rank)];
   // Ranks of one machine begin at different ports of the range.
-  const tcp::ConnectSettings settings{
-      .ports = ports_in_range(world.environment(), self), .guard = {}};
-  tcp::Meeting meeting(settings);
+  const auto ports = ports_in_range(world.environment(), self);
+  tcp::Meeting meeting(ports);
   const auto contacts =
       world.control().exchange("tcp backend", meeting.contact(), deadline);
   const auto check = [&] {
@@ -25,7 +24,7 @@ std::unique_ptr<Communicator> make_tcp(const World& world, Traffic) {
       meeting.connect(group.rank, contacts, group.names, check, deadline);
   return host::make_communicator(
       "tcp", world, std::move(group),
-      std::make_unique<tcp::TcpTransport>(std::move(links), settings));
+      std::make_unique<tcp::TcpTransport>(std::move(links), ports));
 }
 
 }  // namespace ddp

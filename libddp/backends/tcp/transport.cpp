@@ -172,8 +172,9 @@ std::vector<std::string> gather_texts(const host::Bounds& bounds,
 
 }  // namespace
 
-TcpTransport::TcpTransport(std::vector<Link> links, ConnectSettings settings)
-    : links_(std::move(links)), settings_(std::move(settings)) {}
+TcpTransport::TcpTransport(std::vector<Link> links,
+                           std::vector<std::uint16_t> ports)
+    : links_(std::move(links)), ports_(std::move(ports)) {}
 
 std::unique_ptr<host::Transfers> TcpTransport::start(
     const host::Bounds& bounds) {
@@ -182,7 +183,7 @@ std::unique_ptr<host::Transfers> TcpTransport::start(
 
 std::unique_ptr<host::Transport> TcpTransport::split(const host::Bounds& bounds,
                                                      const host::Part& part) {
-  Meeting meeting(settings_);
+  Meeting meeting(ports_);
   const auto contacts = gather_texts(bounds, meeting.contact());
   if (part.color < 0) return nullptr;
   std::vector<std::string> chosen;
@@ -195,15 +196,7 @@ std::unique_ptr<host::Transport> TcpTransport::split(const host::Bounds& bounds,
   }
   const auto check = [&] { bounds.fault->check(); };
   auto links = meeting.connect(rank, chosen, names, check, bounds.deadline);
-  return std::make_unique<TcpTransport>(std::move(links), settings_);
-}
-
-void TcpTransport::abandon() noexcept {
-  // Sockets are closed in a forked child by the fork guard; in the process
-  // that made them closing is all there is to say.
-  if (!settings_.guard.is_in_maker()) {
-    for (Link& link : links_) link.abandon();
-  }
+  return std::make_unique<TcpTransport>(std::move(links), ports_);
 }
 
 bool TcpTransport::progress() {

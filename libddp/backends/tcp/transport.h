@@ -13,14 +13,13 @@ namespace ddp::tcp {
 
 class TcpTransport final : public host::Transport {
  public:
-  /// `links` has one for each rank; that of this rank is empty. `settings`
-  /// are what further transports are connected by.
-  TcpTransport(std::vector<Link> links, ConnectSettings settings);
+  /// `links` has one for each rank; that of this rank is empty. Splits
+  /// listen on one of `ports` (empty: any).
+  TcpTransport(std::vector<Link> links, std::vector<std::uint16_t> ports);
 
   std::unique_ptr<host::Transfers> start(const host::Bounds& bounds) override;
   std::unique_ptr<host::Transport> split(const host::Bounds& bounds,
                                          const host::Part& part) override;
-  void abandon() noexcept override;
 
   Link& link(int peer) { return links_[static_cast<std::size_t>(peer)]; }
   /// Moves what can be moved at once; returns whether anything was.
@@ -30,7 +29,7 @@ class TcpTransport final : public host::Transport {
 
  private:
   std::vector<Link> links_;
-  ConnectSettings settings_;
+  std::vector<std::uint16_t> ports_;
 };
 
 }  // namespace ddp::tcp

@@ -1,6 +1,7 @@
 #include "tests/process/engine/training_ranks.h"
 
 #include "kernels/core/error.h"
+#include "libddp/base/log.h"
 #include "tests/support/training.h"
 
 namespace ddp::test {
@@ -32,10 +33,16 @@ DataParallelOptions engine_options() {
   return options;
 }
 
+// What is left to be seen are warnings and errors.
+InitOptions quietly(InitOptions options) {
+  set_log_level(LogLevel::kWarning);
+  return options;
+}
+
 }  // namespace
 
 Training::Training(int rank, int size, int port)
-    : world(init(init_options(rank, size, port))),
+    : world(init(quietly(init_options(rank, size, port)))),
       dp(world, parameters(), engine_options()) {
   DDP_EXPECT(dp.communicator().backend() == "tcp", Error, "backend ",
              dp.communicator().backend());
