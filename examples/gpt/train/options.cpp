@@ -163,7 +163,7 @@ TrainOptions resolve(TrainOptions options, const GptConfig& config, int world) {
   DDP_EXPECT(options.sequence <= config.sequence, InvalidArgument,
              "--sequence ", options.sequence, ", but model ", config.name,
              " has ", config.sequence, " positions; give at most that");
-  if (options.steps == 0) options.steps = tiny ? 1200 : 100;
+  if (options.steps == 0) options.steps = tiny ? 1000 : 100;
   if (options.warmup < 0)
     options.warmup = std::min<std::int64_t>(50, options.steps / 10);
   DDP_EXPECT(options.warmup < options.steps, InvalidArgument, "--warmup ",

@@ -18,7 +18,7 @@ struct TrainOptions {
   std::int64_t batch = 0;
   /// Tokens of a sequence. 0: all that the model has positions for.
   std::int64_t sequence = 0;
-  /// Updates. 0: 1200 for tiny, 100 for others.
+  /// Updates. 0: 1000 for tiny, 100 for others.
   std::int64_t steps = 0;
   /// Micro-batches of an update.
   std::int64_t accumulation = 1;
