@@ -4,10 +4,13 @@ function(libddp_warnings target)
   set(cxx -Wall -Wextra -Wshadow -Wnon-virtual-dtor
           -Wno-missing-field-initializers)
   # g++ 12 sees dangling pointers and overflows that are not there once it
-  # inlines the standard library, more so under sanitizers.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND LIBDDP_SANITIZE)
-    list(APPEND cxx -Wno-maybe-uninitialized -Wno-array-bounds
-                    -Wno-stringop-overflow -Wno-restrict -Wno-dangling-pointer)
+  # inlines the standard library (GCC bug 105329), more so under sanitizers.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND cxx -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
+                    -Wno-maybe-uninitialized)
+    if(LIBDDP_SANITIZE)
+      list(APPEND cxx -Wno-dangling-pointer)
+    endif()
   endif()
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:${cxx}>"
