@@ -88,7 +88,7 @@ TEST(MakeCommunicator, NamesTheKnownBackendsForAnUnknownOne) {
     FAIL() << "an unknown backend was accepted";
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(),
-                 "unknown backend \"gloo\"; known are nccl, mpi, local, solo");
+                 "unknown backend \"gloo\"; known are nccl, mpi, tcp, local, solo");
   }
 }
 
