@@ -83,8 +83,9 @@ TEST(MakeCommunicator, NamesTheKnownBackendsForAnUnknownOne) {
     (void)make_communicator(worlds[0], "gloo");
     FAIL() << "an unknown backend was accepted";
   } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(),
-                 "unknown backend \"gloo\"; known are nccl, mpi, local, solo");
+    EXPECT_STREQ(
+        error.what(),
+        "unknown backend \"gloo\"; known are nccl, mpi, tcp, local, solo");
   }
 }
 
