@@ -48,12 +48,13 @@ macro(libddp_enable_cuda)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()
-  # CMake before 3.25.2 does not know how nvcc spells C++20.
+  enable_language(CUDA)
+  # CMake before 3.25.2 does not know how nvcc spells C++20, and asks for it
+  # already while it tries the compiler: so say it after that.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  enable_language(CUDA)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.1)
     message(FATAL_ERROR
       "libddp needs CUDA >= 12.1; ${CMAKE_CUDA_COMPILER} is "

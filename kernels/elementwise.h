@@ -3,11 +3,11 @@
 ///
 /// Each function enqueues its work on `stream`, whose device chooses the
 /// twin, and takes a list of tensors so that many small ones cost one launch
-/// (on the GPU, one per few hundred). Counts are 64-bit; empty tensors are
-/// allowed everywhere. All pointers must be accessible from the stream's
-/// device until the work is done. Arithmetic is fp32 (fp64 where an operand
-/// is fp64) and rounded once, to nearest even, on the way out.
-/// Throws InvalidArgument where lengths differ or a dtype is not floating.
+/// (on the GPU, one per hundred of equal dtypes). Counts are 64-bit; empty
+/// tensors are allowed everywhere. All pointers must be accessible from the
+/// stream's device until the work is done. Arithmetic is fp32 (fp64 where an
+/// operand is fp64) and rounded once, to nearest even, on the way out. Throws
+/// InvalidArgument where lengths differ or a dtype is not floating.
 #pragma once
 
 #include <span>

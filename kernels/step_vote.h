@@ -88,7 +88,7 @@ struct VoteRules {
 /// The decision, on the device; copied to the host some time later.
 struct StepControl {
   /// What an update multiplies gradients with: scale and clip factor.
-  float gradient_scale = 1;
+  double gradient_scale = 1;
   /// 1: update; 0: leave weights and state bitwise as they are.
   std::int32_t apply = 1;
   /// Updates applied so far, this one included. Kept over steps.

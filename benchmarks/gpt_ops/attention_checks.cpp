@@ -4,8 +4,8 @@ namespace bench {
 
 void check_attention(Checker& checker) {
   const AttentionShape shapes[] = {
-      {2, 64, 3, 64},  {1, 200, 2, 64}, {2, 70, 2, 32},  {1, 130, 3, 128},
-      {1, 1, 1, 64},   {1, 33, 2, 16},  {1, 129, 12, 64}, {1, 40, 1, 40}};
+      {2, 64, 3, 64}, {1, 200, 2, 64}, {2, 70, 2, 32},   {1, 130, 3, 128},
+      {1, 1, 1, 64},  {1, 33, 2, 16},  {1, 129, 12, 64}, {1, 40, 1, 40}};
   for (const AttentionShape& shape : shapes) {
     const std::string label =
         ddp::concat("[", shape.batch, ", ", shape.sequence, ", ", shape.heads,

@@ -44,8 +44,8 @@ Values Checker::random(std::int64_t numel, double scale) {
   Values values(static_cast<std::size_t>(numel));
   for (double& value : values) {
     const float x = normal(engine_);
-    value = dtype == ddp::DType::kBFloat16 ? ddp::to_float(ddp::to_bfloat16(x))
-                                           : x;
+    value =
+        dtype == ddp::DType::kBFloat16 ? ddp::to_float(ddp::to_bfloat16(x)) : x;
   }
   return values;
 }
@@ -72,8 +72,7 @@ int run_checks(ddp::StreamView stream) {
         .tune_products = true,
         .fuse_bias_gradient = true}}};
   int failures = 0, checks = 0;
-  for (const ddp::DType dtype :
-       {ddp::DType::kFloat32, ddp::DType::kBFloat16}) {
+  for (const ddp::DType dtype : {ddp::DType::kFloat32, ddp::DType::kBFloat16}) {
     for (const Variant& variant : variants) {
       const auto ops = gpt::make_cuda_ops(dtype, stream, variant.options);
       Checker checker(*ops, dtype,

@@ -34,11 +34,10 @@ class DeviceTensor {
       const auto value = static_cast<float>(values[i]);
       const auto integer = static_cast<std::int32_t>(values[i]);
       const ddp::bfloat16 half = ddp::to_bfloat16(value);
-      const void* from = dtype == ddp::DType::kFloat32
-                             ? static_cast<const void*>(&value)
-                         : dtype == ddp::DType::kInt32
-                             ? static_cast<const void*>(&integer)
-                             : static_cast<const void*>(&half);
+      const void* from =
+          dtype == ddp::DType::kFloat32 ? static_cast<const void*>(&value)
+          : dtype == ddp::DType::kInt32 ? static_cast<const void*>(&integer)
+                                        : static_cast<const void*>(&half);
       std::memcpy(bytes.data() + i * size, from, size);
     }
     write(bytes.data());

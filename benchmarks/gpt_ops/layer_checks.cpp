@@ -45,7 +45,8 @@ void check_embedding(Checker& checker) {
         const auto i = static_cast<std::size_t>(row * width + c);
         const auto t = static_cast<std::size_t>(
             static_cast<std::int64_t>(tokens[static_cast<std::size_t>(row)]) *
-                width + c);
+                width +
+            c);
         const auto p = static_cast<std::size_t>(row % sequence * width + c);
         out[i] = table[t] + place[p];
         dtable[t] += dout[i];
@@ -54,9 +55,8 @@ void check_embedding(Checker& checker) {
     const DeviceTensor device_tokens = checker.upload_ints(tokens);
     const DeviceTensor device_out = checker.empty(rows * width);
     checker.ops.embedding_forward(device_out, device_tokens,
-                                  checker.upload(table),
-                                  checker.upload(place), rows, sequence,
-                                  width);
+                                  checker.upload(table), checker.upload(place),
+                                  rows, sequence, width);
     checker.near("embedding_forward", device_out.values(), out);
     const DeviceTensor device_dout = checker.upload(dout);
     DeviceTensor grads = checker.empty_floats(vocabulary * width);
@@ -64,8 +64,8 @@ void check_embedding(Checker& checker) {
     const auto backward = [&](DeviceTensor& g, DeviceTensor& p,
                               bool accumulate) {
       checker.ops.embedding_backward({g, accumulate}, {p, accumulate},
-                                     device_dout, device_tokens, rows,
-                                     sequence, width, vocabulary);
+                                     device_dout, device_tokens, rows, sequence,
+                                     width, vocabulary);
     };
     backward(grads, place_grads, false);
     checker.near("embedding_backward tokens", grads.values(), dtable, 1e-5);
@@ -106,9 +106,9 @@ void check_layernorm(Checker& checker) {
     checker.near("mean " + label, mean.values(), plain.mean, 1e-5);
     checker.near("rstd " + label, rstd.values(), plain.rstd, 1e-5);
 
-    checker.ops.residual_layernorm_forward(
-        residual, out, mean, rstd, device_a, checker.upload(b), device_weight,
-        device_bias, rows, width);
+    checker.ops.residual_layernorm_forward(residual, out, mean, rstd, device_a,
+                                           checker.upload(b), device_weight,
+                                           device_bias, rows, width);
     const Values stream = rounded(checker, sum(a, b));
     const Layernorm want = layernorm(stream, weight, bias, width);
     checker.near("residual " + label, residual.values(), stream);
@@ -120,16 +120,16 @@ void check_layernorm(Checker& checker) {
     DeviceTensor dweight = checker.empty_floats(width);
     DeviceTensor dbias = checker.empty_floats(width);
     const auto backward = [&](const DeviceTensor& din, bool accumulate) {
-      checker.ops.layernorm_backward(
-          din, {dweight, accumulate}, {dbias, accumulate}, device_dout,
-          residual, device_weight, mean, rstd, rows, width);
+      checker.ops.layernorm_backward(din, {dweight, accumulate},
+                                     {dbias, accumulate}, device_dout, residual,
+                                     device_weight, mean, rstd, rows, width);
     };
     const DeviceTensor din = checker.upload(a), again = checker.upload(a);
     backward(din, false);
     checker.near("layernorm_backward " + label, din.values(),
                  sum(a, gradients.in));
-    checker.near("weight gradient " + label, dweight.values(),
-                 gradients.weight, 1e-4);
+    checker.near("weight gradient " + label, dweight.values(), gradients.weight,
+                 1e-4);
     checker.near("bias gradient " + label, dbias.values(), gradients.bias,
                  1e-4);
     backward(again, true);
@@ -153,8 +153,7 @@ void check_linear(Checker& checker) {
     const Values weight = checker.random(in * out, 0.1);
     const Values bias = checker.random(out);
     const Values dout = checker.random(rows * out);
-    const std::string label =
-        ddp::concat("[", rows, ", ", in, "] to ", out);
+    const std::string label = ddp::concat("[", rows, ", ", in, "] to ", out);
     const DeviceTensor device_x = checker.upload(x);
     const DeviceTensor device_weight = checker.upload(weight);
     const DeviceTensor device_bias = checker.upload(bias);
@@ -180,7 +179,8 @@ void check_linear(Checker& checker) {
     checker.ops.linear_backward_input(device_din, device_dout, device_weight,
                                       {}, rows, in, out);
     checker.near("linear_backward_input " + label, device_din.values(), din);
-    for (std::size_t i = 0; i < din.size(); ++i) din[i] *= gelu_derivative(x[i]);
+    for (std::size_t i = 0; i < din.size(); ++i)
+      din[i] *= gelu_derivative(x[i]);
     checker.ops.linear_backward_input(device_din, device_dout, device_weight,
                                       device_x, rows, in, out);
     checker.near("through gelu " + label, device_din.values(), din);
@@ -199,7 +199,8 @@ void check_linear(Checker& checker) {
         checker.ops.linear_backward_weight({w, accumulate}, {b, accumulate},
                                            device_dout, device_x, rows, in,
                                            out);
-        const std::string kind = ddp::concat(name(type), accumulate ? " added " : " ", label);
+        const std::string kind =
+            ddp::concat(name(type), accumulate ? " added " : " ", label);
         checker.near("weight gradient " + kind, w.values(),
                      accumulate ? twice(dweight) : dweight, limit);
         checker.near("bias gradient " + kind, b.values(),
@@ -261,8 +262,7 @@ void check_head_and_loss(Checker& checker) {
                             checker.ops.stream());
     double total = 10;
     for (const double loss : want.losses) total += loss / 7;
-    checker.ops.mean_loss(mean.view().as<float>(), losses,
-                          7, true);
+    checker.ops.mean_loss(mean.view().as<float>(), losses, 7, true);
     checker.near("mean_loss", mean.values(), {total}, 1e-5);
 
     if (padded % 8 != 0) continue;
@@ -281,11 +281,10 @@ void check_head_and_loss(Checker& checker) {
         product(kept, x, vocabulary, width, rows, true, false);
     for (const bool accumulate : {false, true}) {
       checker.ops.head_backward(din, {dtable, accumulate}, device_dlogits,
-                                device_x, device_table, rows, width,
-                                vocabulary, padded);
+                                device_x, device_table, rows, width, vocabulary,
+                                padded);
       checker.near("head_backward " + label, din.values(),
-                   product(kept, table, rows, width, vocabulary, false,
-                           false));
+                   product(kept, table, rows, width, vocabulary, false, false));
       checker.near("table gradient " + label, dtable.values(),
                    accumulate ? twice(want_table) : want_table, 1e-4);
     }

@@ -12,9 +12,8 @@ const double kGeluScale = std::sqrt(2.0 / std::acos(-1.0));
 
 }  // namespace
 
-Values product(const Values& a, const Values& b, std::int64_t m,
-               std::int64_t n, std::int64_t k, bool transpose_a,
-               bool transpose_b) {
+Values product(const Values& a, const Values& b, std::int64_t m, std::int64_t n,
+               std::int64_t k, bool transpose_a, bool transpose_b) {
   Values out(at(m * n));
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) {
@@ -35,14 +34,13 @@ Values column_sums(const Values& matrix, std::int64_t columns) {
 }
 
 double gelu(double x) {
-  return 0.5 * x *
-         (1 + std::tanh(kGeluScale * (x + 0.044715 * x * x * x)));
+  return 0.5 * x * (1 + std::tanh(kGeluScale * (x + 0.044715 * x * x * x)));
 }
 
 double gelu_derivative(double x) {
   const double t = std::tanh(kGeluScale * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluScale *
-                             (1 + 3 * 0.044715 * x * x);
+  return 0.5 * (1 + t) +
+         0.5 * x * (1 - t * t) * kGeluScale * (1 + 3 * 0.044715 * x * x);
 }
 
 Layernorm layernorm(const Values& in, const Values& weight, const Values& bias,
@@ -85,9 +83,8 @@ LayernormGradients layernorm_gradients(const Values& dout, const Values& in,
       result.bias[c] += dy[c];
     }
     for (std::size_t c = 0; c < w; ++c)
-      result.in[row * w + c] =
-          forward.rstd[row] *
-          (dy[c] * weight[c] - mean_g - normal[c] * mean_gx);
+      result.in[row * w + c] = forward.rstd[row] * (dy[c] * weight[c] - mean_g -
+                                                    normal[c] * mean_gx);
   }
   return result;
 }

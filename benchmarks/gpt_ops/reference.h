@@ -13,9 +13,8 @@ using Values = std::vector<double>;
 using gpt::AttentionShape;
 
 /// out[m, n] = op(a) * op(b), row-major; op(a) is [m, k].
-Values product(const Values& a, const Values& b, std::int64_t m,
-               std::int64_t n, std::int64_t k, bool transpose_a,
-               bool transpose_b);
+Values product(const Values& a, const Values& b, std::int64_t m, std::int64_t n,
+               std::int64_t k, bool transpose_a, bool transpose_b);
 /// Sum over rows of [rows, columns].
 Values column_sums(const Values& matrix, std::int64_t columns);
 

@@ -52,8 +52,7 @@ struct Tensors {
 
   TensorView make(std::int64_t numel, DType dtype = DType::kBFloat16) {
     buffers_.push_back(ddp::Buffer::allocate(
-        static_cast<std::size_t>(numel) * ddp::size_of(dtype),
-        stream_.device));
+        static_cast<std::size_t>(numel) * ddp::size_of(dtype), stream_.device));
     const TensorView view = buffers_.back().view(0, numel, dtype);
     if (dtype == DType::kBFloat16)
       fill_normal(view);
@@ -153,8 +152,8 @@ std::vector<Operation> attention_operations(Tensors& t,
                                             const TimingOptions& o) {
   const gpt::AttentionShape shape{o.batch, o.sequence, o.heads, o.head_size};
   // One product over the half of the square below the diagonal.
-  const double product = static_cast<double>(t.rows) *
-                         static_cast<double>(t.width) * o.sequence;
+  const double product =
+      static_cast<double>(t.rows) * static_cast<double>(t.width) * o.sequence;
   return {{"attention forward", o.layers,
            [&t, shape](Ops& ops) {
              ops.attention_forward(t.x, t.saved, t.qkv, shape);
@@ -184,9 +183,8 @@ std::vector<Operation> norm_operations(Tensors& t, const TimingOptions& o) {
        0, 4 * matrix},
       {"layernorm backward", 2 * o.layers + 1,
        [&t](Ops& ops) {
-         ops.layernorm_backward(t.z, {t.grad, false}, {t.bias_grad, false},
-                                t.y, t.x, t.weight, t.mean, t.rstd, t.rows,
-                                t.width);
+         ops.layernorm_backward(t.z, {t.grad, false}, {t.bias_grad, false}, t.y,
+                                t.x, t.weight, t.mean, t.rstd, t.rows, t.width);
        },
        0, 4 * matrix},
       {"add", 0, [&t](Ops& ops) { ops.add(t.z, t.x, t.y); }, 0, 3 * matrix}};
@@ -198,43 +196,42 @@ std::vector<Operation> end_operations(Tensors& t, const TimingOptions& o) {
   const double head = 2.0 * static_cast<double>(t.rows) *
                       static_cast<double>(t.width) *
                       static_cast<double>(t.vocabulary);
-  return {
-      {"embedding forward", 1,
-       [&t, o](Ops& ops) {
-         ops.embedding_forward(t.x, t.tokens, t.table, t.table, t.rows,
-                               o.sequence, t.width);
-       },
-       0, 2 * matrix},
-      {"embedding backward", 1,
-       [&t, o](Ops& ops) {
-         ops.embedding_backward({t.grad, true}, {t.position_grad, false}, t.x,
-                                t.tokens, t.rows, o.sequence, t.width,
-                                t.vocabulary);
-       },
-       0, 2 * matrix},
-      {"head forward", 1,
-       [&t](Ops& ops) {
-         ops.head_forward(t.logits, t.x, t.table, t.rows, t.width,
-                          t.vocabulary, t.padded);
-       },
-       head},
-      {"cross entropy", 1,
-       [&t](Ops& ops) {
-         ops.cross_entropy(t.losses, t.logits, t.tokens, t.rows, t.vocabulary,
-                           t.padded, 1e-4f, true);
-       },
-       0, 2 * logits},
-      {"head backward", 1,
-       [&t](Ops& ops) {
-         ops.head_backward(t.x, {t.grad, false}, t.logits, t.y, t.table,
-                           t.rows, t.width, t.vocabulary, t.padded);
-       },
-       2 * head},
-      {"mean loss", 1,
-       [&t](Ops& ops) {
-         ops.mean_loss(t.mean.as<float>(), t.losses, 1, false);
-       },
-       0, 4.0 * static_cast<double>(t.rows)}};
+  return {{"embedding forward", 1,
+           [&t, o](Ops& ops) {
+             ops.embedding_forward(t.x, t.tokens, t.table, t.table, t.rows,
+                                   o.sequence, t.width);
+           },
+           0, 2 * matrix},
+          {"embedding backward", 1,
+           [&t, o](Ops& ops) {
+             ops.embedding_backward({t.grad, true}, {t.position_grad, false},
+                                    t.x, t.tokens, t.rows, o.sequence, t.width,
+                                    t.vocabulary);
+           },
+           0, 2 * matrix},
+          {"head forward", 1,
+           [&t](Ops& ops) {
+             ops.head_forward(t.logits, t.x, t.table, t.rows, t.width,
+                              t.vocabulary, t.padded);
+           },
+           head},
+          {"cross entropy", 1,
+           [&t](Ops& ops) {
+             ops.cross_entropy(t.losses, t.logits, t.tokens, t.rows,
+                               t.vocabulary, t.padded, 1e-4f, true);
+           },
+           0, 2 * logits},
+          {"head backward", 1,
+           [&t](Ops& ops) {
+             ops.head_backward(t.x, {t.grad, false}, t.logits, t.y, t.table,
+                               t.rows, t.width, t.vocabulary, t.padded);
+           },
+           2 * head},
+          {"mean loss", 1,
+           [&t](Ops& ops) {
+             ops.mean_loss(t.mean.as<float>(), t.losses, 1, false);
+           },
+           0, 4.0 * static_cast<double>(t.rows)}};
 }
 
 double median_ms(Ops& ops, const Operation& operation) {
@@ -283,9 +280,8 @@ void print_row(const Operation& operation, const std::vector<Way>& ways,
 
 void run_timings(ddp::StreamView stream, const TimingOptions& options) {
   std::vector<Way> ways;
-  ways.push_back(
-      {"default", gpt::make_cuda_ops(DType::kBFloat16, stream,
-                                     gpt::CudaOpsOptions{})});
+  ways.push_back({"default", gpt::make_cuda_ops(DType::kBFloat16, stream,
+                                                gpt::CudaOpsOptions{})});
   ways.push_back({"tuned", gpt::make_cuda_ops(DType::kBFloat16, stream,
                                               {.tune_products = true})});
   ways.push_back(
@@ -303,10 +299,10 @@ void run_timings(ddp::StreamView stream, const TimingOptions& options) {
     std::printf("\n");
   }
   std::vector<Operation> all;
-  for (auto&& list : {end_operations(tensors, options),
-                      norm_operations(tensors, options),
-                      linear_operations(tensors, options.layers),
-                      attention_operations(tensors, options)})
+  for (auto&& list :
+       {end_operations(tensors, options), norm_operations(tensors, options),
+        linear_operations(tensors, options.layers),
+        attention_operations(tensors, options)})
     all.insert(all.end(), list.begin(), list.end());
   for (const Operation& operation : all) {
     std::vector<double> ms;

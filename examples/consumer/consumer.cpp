@@ -45,9 +45,9 @@ float forward_backward(int rank, std::span<const float> weights,
 void train() {
   const ddp::World world = ddp::init({.device = "cpu"});
   const auto stream = ddp::StreamView::cpu();
-  ddp::DataParallel dp(world, {{.name = "weights", .shape = {3}}},
-                       {.optimizer = ddp::AdamW{.lr = 0.1f,
-                                                .weight_decay = 0}});
+  ddp::DataParallel dp(
+      world, {{.name = "weights", .shape = {3}}},
+      {.optimizer = ddp::AdamW{.lr = 0.1f, .weight_decay = 0}});
   dp.initialize([](int, std::span<float> weights) {
     for (float& w : weights) w = 0;
   });
@@ -63,7 +63,7 @@ void train() {
   for (const ddp::StepReport& report : dp.wait_reports()) {
     if (world.rank() == 0 && (report.step + 1) % 50 == 0) {
       std::printf("step %lld  loss %.6f\n",
-                  static_cast<long long>(report.step), report.loss);
+                  static_cast<long long>(report.step + 1), report.loss);
     }
   }
   if (world.rank() == 0) {

@@ -118,11 +118,41 @@ void for_types(std::span<const TensorView> tensors, const Launch& launch) {
   }
 }
 
+template <typename T>
 struct ZeroOp {
   template <int kCount>
-  __device__ void operator()(Count<kCount>, float* to, const float*) const {
-    store(to, Pack<float, kCount>{});
+  __device__ void operator()(Count<kCount>, T* to, const T*) const {
+    store(to, Pack<T, kCount>{});
   }
+};
+
+/// Whether a tensor is made of whole aligned elements of `size` bytes.
+bool is_made_of(std::size_t size, const TensorView& tensor) {
+  return reinterpret_cast<std::uintptr_t>(tensor.data) % size == 0 &&
+         tensor.bytes() % size == 0;
+}
+
+/// Clears tensors as lists of T.
+template <typename T>
+class ZeroList {
+ public:
+  explicit ZeroList(StreamView stream) : stream_(stream) {}
+  void add(const TensorView& tensor) {
+    const auto numel = static_cast<std::int64_t>(tensor.bytes() / sizeof(T));
+    const int head =
+        common_head(tensor.data, sizeof(T), tensor.data, sizeof(T));
+    if (append(list_, tensor.data, tensor.data, numel, head)) return;
+    launch();
+    append(list_, tensor.data, tensor.data, numel, head);
+  }
+  void launch() {
+    launch_list<T, T>(list_, ZeroOp<T>{}, stream_);
+    list_.count = 0;
+  }
+
+ private:
+  TensorList list_;
+  StreamView stream_;
 };
 
 __global__ void __launch_bounds__(kThreads)
@@ -186,24 +216,24 @@ void launch_sum(const TensorView& destination, const PeerList& sources,
 
 void fill_zero(std::span<const TensorView> tensors, StreamView stream) {
   const CurrentDevice current(stream.device);
-  TensorList list;
+  ZeroList<float> words(stream);
+  ZeroList<bfloat16> halves(stream);
   for (const TensorView& tensor : tensors) {
     if (tensor.numel == 0) continue;
-    const auto bytes = static_cast<std::int64_t>(tensor.bytes());
-    const int head = head_of(tensor.data, 4, 16);
-    if (head < 0 || bytes % 4 != 0) {  // not made of whole aligned words
+    if (is_made_of(sizeof(float), tensor)) {
+      words.add(tensor);
+    } else if (is_made_of(sizeof(bfloat16), tensor)) {
+      halves.add(tensor);
+    } else {  // odd bytes: rare enough for a launch each
+      const auto bytes = static_cast<std::int64_t>(tensor.bytes());
       const std::int64_t blocks = (bytes + kThreads - 1) / kThreads;
       zero_bytes_kernel<<<grid_of(blocks, 1024), kThreads, 0, handle(stream)>>>(
           tensor.as<unsigned char>(), bytes);
       DDP_CUDA_LAUNCHED();
-      continue;
     }
-    if (append(list, tensor.data, tensor.data, bytes / 4, head)) continue;
-    launch_list<float, float>(list, ZeroOp{}, stream);
-    list.count = 0;
-    append(list, tensor.data, tensor.data, bytes / 4, head);
   }
-  launch_list<float, float>(list, ZeroOp{}, stream);
+  words.launch();
+  halves.launch();
 }
 
 void cast(std::span<const TensorPair> pairs, StreamView stream) {

@@ -104,8 +104,7 @@ DDP_HOST_DEVICE inline void conclude(const Tally& t, const VoteRules& rules,
   const bool skips = !apply && !t.all_joined;
 
   StepControl& c = *control;
-  c.gradient_scale =
-      static_cast<float>(clips ? scale * (rules.clip_norm / norm) : scale);
+  c.gradient_scale = clips ? scale * (rules.clip_norm / norm) : scale;
   c.apply = apply ? 1 : 0;
   c.time += apply ? 1 : 0;
   c.skipped += skips ? 1 : 0;

@@ -1,6 +1,5 @@
 /// \file
-/// ObservedCommunicator: tells an Observer when each operation ran, and keeps
-/// the hash of what was issued.
+/// ObservedCommunicator: tells an Observer when each operation ran.
 #pragma once
 
 #include <deque>
@@ -26,8 +25,6 @@ class ObservedCommunicator final : public Communicator {
 
   /// Reports the operations that have completed since.
   void poll();
-  /// Of the collectives issued here, for the step vote.
-  std::uint64_t operation_hash() const noexcept { return hash_.value(); }
 
   int rank() const noexcept override { return inner_->rank(); }
   int size() const noexcept override { return inner_->size(); }
@@ -73,7 +70,6 @@ class ObservedCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> inner_;
   std::shared_ptr<Observer> observer_;
-  OperationHash hash_;
   std::uint64_t sequence_ = 0;
   std::deque<Pending> pending_;
   // Where both clocks are known, and where ends are recorded (GPU).

@@ -6,6 +6,7 @@
 #include "libddp/base/log.h"
 #include "libddp/base/nearest.h"
 #include "libddp/comm/checked_communicator.h"
+#include "libddp/comm/observed_communicator.h"
 #include "libddp/device/stream.h"
 
 namespace ddp {
@@ -58,8 +59,12 @@ DataParallel::Impl::Impl(const World& world_in,
   expect_equal_plans(plan, world.control(), world.rank(),
                      Deadline::in(world.collective_timeout()));
   auto opened = make_communicator(world, options.backend);
+  if (options.decorate) opened = options.decorate(std::move(opened));
   if (options.checked)
     opened = std::make_unique<CheckedCommunicator>(std::move(opened), world);
+  if (options.observer)
+    opened = std::make_unique<ObservedCommunicator>(std::move(opened),
+                                                    options.observer);
   communicator = std::make_unique<RecordedCommunicator>(std::move(opened));
   for (int a = 0; a < static_cast<int>(plan.arenas().size()); ++a)
     memory.push_back(allocate_arena(a));

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/step_vote.h"
+#include "libddp/comm/observer.h"
 #include "libddp/optim/config.h"
 #include "libddp/precision/precision.h"
 
@@ -57,6 +59,14 @@ struct DataParallelOptions {
   bool checked = false;
   /// Steps the host may run ahead of the device.
   int max_steps_in_flight = 4;
+
+  /// Wraps the communicator before anything is issued, with a decorator of
+  /// the caller's; empty: as it is.
+  std::function<std::unique_ptr<Communicator>(std::unique_ptr<Communicator>)>
+      decorate;
+  /// Told when each collective ran, such as a CommLane of a Timeline; null:
+  /// nobody. Costs two timed events a collective on a GPU.
+  std::shared_ptr<Observer> observer;
 
   /// Name of the communicator backend; empty: chosen by the device.
   std::string backend;

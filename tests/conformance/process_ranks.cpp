@@ -10,21 +10,22 @@ namespace {
 const World* the_world = nullptr;
 InitOptions the_options;
 
-bool run_in(const World& world, const std::function<void(Rank&)>& body) {
+void wait_for_all(const World& world) {
+  (void)world.control().exchange("end of test", "",
+                                 Deadline::in(std::chrono::seconds(60)));
+}
+
+void run_in(const World& world, const std::function<void(Rank&)>& body) {
   try {
     const auto communicator = make_communicator(world, backend_name());
     EXPECT_EQ(communicator->backend(), backend_name());
     const Stream stream(world.device());
     Rank rank{world, *communicator, stream};
     body(rank);
-    // A rank that left early must not be missing in the next test.
-    (void)world.control().exchange("end of test", "",
-                                   Deadline::in(std::chrono::seconds(60)));
   } catch (const std::exception& error) {
     ADD_FAILURE() << world.describe(world.rank()) << ": " << error.what();
     world.control().announce_failure(ErrorKind::kError, error.what());
   }
-  return true;
 }
 
 }  // namespace
@@ -32,15 +33,22 @@ bool run_in(const World& world, const std::function<void(Rank&)>& body) {
 std::vector<int> world_sizes() { return {the_world->size()}; }
 
 void run_on_ranks(int, const std::function<void(Rank&)>& body) {
-  run_in(*the_world, body);
+  run_in(*the_world, [&](Rank& rank) {
+    body(rank);
+    // A rank that is done must not be missing to those that are not.
+    wait_for_all(rank.world);
+  });
 }
 
-bool run_on_ranks_with_timeout(int, Milliseconds timeout,
-                               const std::function<void(Rank&)>& body) {
+void run_in_new_world(int, Milliseconds timeout, Ending ending,
+                      const std::function<void(Rank&)>& body) {
   InitOptions options = the_options;
   options.collective_timeout = timeout;
   options.announce = false;
-  return run_in(init(options), body);
+  const World world = init(options);
+  run_in(world, body);
+  // A world that has failed can no longer be met in; the first one can.
+  wait_for_all(ending == Ending::kFailed ? *the_world : world);
 }
 
 int run_tests_in_world(int argc, char** argv, const InitOptions& options) {

@@ -32,9 +32,14 @@ std::vector<int> world_sizes();
 /// or one) over a new communicator, and returns when these are done.
 void run_on_ranks(int size, const std::function<void(Rank&)>& body);
 
-/// The same over worlds whose collectives time out after `timeout`. False
-/// where the program cannot change that.
-bool run_on_ranks_with_timeout(int size, Milliseconds timeout,
-                               const std::function<void(Rank&)>& body);
+/// How a test in a world of its own ends.
+enum class Ending {
+  kTogether,  ///< all ranks are well and wait for each other
+  kFailed,    ///< the world has failed, as the test wanted
+};
+
+/// The same over a new world whose collectives time out after `timeout`.
+void run_in_new_world(int size, Milliseconds timeout, Ending ending,
+                      const std::function<void(Rank&)>& body);
 
 }  // namespace ddp::conformance

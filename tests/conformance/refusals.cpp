@@ -114,8 +114,8 @@ TEST_P(Refusals, AbortEndsAnOperationInFlight) {
 
 TEST_P(Refusals, ARankThatDoesNotJoinIsATimeoutOnTheOthers) {
   if (GetParam() == 1) return;  // nobody to wait for
-  const bool ran =
-      run_on_ranks_with_timeout(GetParam(), Milliseconds(400), [&](Rank& rank) {
+  run_in_new_world(
+      GetParam(), Milliseconds(400), Ending::kTogether, [&](Rank& rank) {
         if (rank.rank() == 0) {
           std::this_thread::sleep_for(Milliseconds(1500));
           return;
@@ -137,7 +137,31 @@ TEST_P(Refusals, ARankThatDoesNotJoinIsATimeoutOnTheOthers) {
             error_of([&] { (void)rank.communicator.barrier(rank.stream); }),
             text);
       });
-  EXPECT_TRUE(ran);
+}
+
+TEST_P(Refusals, TheFailureOfOneRankEndsTheWaitsOfTheOthers) {
+  if (GetParam() == 1) return;  // nobody else to fail
+  run_in_new_world(
+      GetParam(), std::chrono::seconds(60), Ending::kFailed, [&](Rank& rank) {
+        if (rank.rank() == 0) {
+          std::this_thread::sleep_for(Milliseconds(200));
+          rank.world.control().announce_failure(ErrorKind::kCorruptData,
+                                                "shard 3 is torn");
+          return;
+        }
+        Array array(rank, 100'000, DType::kFloat32);
+        array.fill([](auto) { return 1; });
+        const auto began = std::chrono::steady_clock::now();
+        EXPECT_THAT(error_of([&] {
+                      rank.communicator
+                          .all_reduce(array.view(), ReduceOp::kSum, rank.stream)
+                          .wait(Deadline::in(std::chrono::seconds(50)));
+                    }),
+                    AllOf(HasSubstr("PeerFailure"), HasSubstr("rank 0"),
+                          HasSubstr("shard 3 is torn")));
+        EXPECT_LT(std::chrono::steady_clock::now() - began,
+                  std::chrono::seconds(20));
+      });
 }
 
 TEST_P(Refusals, CheckedModeShowsBothFingerprintsOnEveryRank) {

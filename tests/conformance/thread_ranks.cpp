@@ -12,8 +12,8 @@ std::string backend_name() { return "local"; }
 
 std::vector<int> world_sizes() { return {1, 2, 3, 4, 8}; }
 
-bool run_on_ranks_with_timeout(int size, Milliseconds timeout,
-                               const std::function<void(Rank&)>& body) {
+void run_in_new_world(int size, Milliseconds timeout, Ending,
+                      const std::function<void(Rank&)>& body) {
   const std::vector<World> worlds = make_thread_worlds(size, timeout);
   std::vector<std::thread> threads;
   for (const World& world : worlds) {
@@ -31,11 +31,10 @@ bool run_on_ranks_with_timeout(int size, Milliseconds timeout,
     });
   }
   for (std::thread& thread : threads) thread.join();
-  return true;
 }
 
 void run_on_ranks(int size, const std::function<void(Rank&)>& body) {
-  run_on_ranks_with_timeout(size, std::chrono::seconds(60), body);
+  run_in_new_world(size, std::chrono::seconds(60), Ending::kTogether, body);
 }
 
 }  // namespace ddp::conformance

@@ -16,8 +16,8 @@ using testing::HasSubstr;
 const StreamView kCpu = StreamView::cpu();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class EveryStage : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Stages, EveryStage, testing::Values(0, 1));
+class StepAtStage : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Stages, StepAtStage, testing::Values(0, 1));
 
 struct NormCase {
   NormKind kind;
@@ -25,7 +25,7 @@ struct NormCase {
   double norm;
 };
 
-TEST_P(EveryStage, ClipsByAnyNormOverAllSlices) {
+TEST_P(StepAtStage, ClipsByAnyNormOverAllSlices) {
   for (const NormCase& c :
        {NormCase{NormKind::kTwo, 2, 5.0}, NormCase{NormKind::kInfinity, 2, 4.0},
         NormCase{NormKind::kOne, 2, 7.0},
@@ -50,7 +50,7 @@ TEST_P(EveryStage, ClipsByAnyNormOverAllSlices) {
     });
 }
 
-TEST_P(EveryStage, ATiedWeightEntersTheNormOnce) {
+TEST_P(StepAtStage, ATiedWeightEntersTheNormOnce) {
   run_ranks(2, [&](World& world) {
     DataParallel dp(world,
                     {{.name = "w", .shape = {2}},
@@ -63,7 +63,7 @@ TEST_P(EveryStage, ATiedWeightEntersTheNormOnce) {
   });
 }
 
-TEST_P(EveryStage, ANonFiniteGradientSkipsTheStepOnEveryRank) {
+TEST_P(StepAtStage, ANonFiniteGradientSkipsTheStepOnEveryRank) {
   run_ranks(2, [&](World& world) {
     const std::vector<ParameterSpec> specs{
         {.name = "a", .shape = {40}, .dtype = DType::kBFloat16},
@@ -131,7 +131,7 @@ std::vector<std::string> errors_of_non_finite(int stage, bool in_loss,
   return errors;
 }
 
-TEST_P(EveryStage, ANonFiniteGradientRaisesByOptionAndNamesTheParameter) {
+TEST_P(StepAtStage, ANonFiniteGradientRaisesByOptionAndNamesTheParameter) {
   for (const std::string& error :
        errors_of_non_finite(GetParam(), false, NonFiniteAction::kRaise, 100))
     EXPECT_THAT(error,
@@ -139,13 +139,13 @@ TEST_P(EveryStage, ANonFiniteGradientRaisesByOptionAndNamesTheParameter) {
                       HasSubstr("seen by rank")));
 }
 
-TEST_P(EveryStage, ANonFiniteLossIsNamedWithItsRank) {
+TEST_P(StepAtStage, ANonFiniteLossIsNamedWithItsRank) {
   for (const std::string& error :
        errors_of_non_finite(GetParam(), true, NonFiniteAction::kRaise, 100))
     EXPECT_THAT(error, HasSubstr("the loss is infinite or NaN on rank 2"));
 }
 
-TEST_P(EveryStage, TooManySkippedStepsInARowAreAnError) {
+TEST_P(StepAtStage, TooManySkippedStepsInARowAreAnError) {
   for (const std::string& error :
        errors_of_non_finite(GetParam(), false, NonFiniteAction::kSkip, 2))
     EXPECT_THAT(error, AllOf(HasSubstr("step 2"),
@@ -153,7 +153,7 @@ TEST_P(EveryStage, TooManySkippedStepsInARowAreAnError) {
                                        "max_skipped_in_a_row is 2")));
 }
 
-TEST_P(EveryStage, OneRanksWishToStopStopsAllAfterTheSameStep) {
+TEST_P(StepAtStage, OneRanksWishToStopStopsAllAfterTheSameStep) {
   run_ranks(3, [&](World& world) {
     DataParallel dp(world, {{.name = "a"}}, {.zero_stage = GetParam()});
     int steps = 0;
@@ -166,11 +166,11 @@ TEST_P(EveryStage, OneRanksWishToStopStopsAllAfterTheSameStep) {
   });
 }
 
-TEST_P(EveryStage, AReplicaThatDriftsIsNamed) {
+TEST(Drift, AReplicaThatDriftsIsNamed) {
   std::vector<std::string> errors(3);
   run_ranks(3, [&](World& world) {
     DataParallel dp(world, {{.name = "a", .shape = {100}}},
-                    {.zero_stage = GetParam(), .drift_check_interval = 2});
+                    {.drift_check_interval = 2});
     try {
       for (int step = 0; step < 6; ++step) {
         if (step == 2 && world.rank() == 2) dp.weight(0).as<float>()[70] = 9;
@@ -186,7 +186,20 @@ TEST_P(EveryStage, AReplicaThatDriftsIsNamed) {
                 AllOf(HasSubstr("step 3"), HasSubstr("the weights of rank 2")));
 }
 
-TEST_P(EveryStage, TheLossIsTheMeanOverRanks) {
+TEST(Drift, GathersOfTheOwnersSlicesHealAReplica) {
+  run_ranks(3, [&](World& world) {
+    DataParallel dp(world, {{.name = "a", .shape = {100}}},
+                    {.zero_stage = 1, .drift_check_interval = 2});
+    for (int step = 0; step < 4; ++step) {
+      if (step == 2 && world.rank() == 2) dp.weight(0).as<float>()[70] = 9;
+      give(dp, 0, std::vector<double>(100, 1.0));
+      dp.step({}, kCpu);
+    }
+    EXPECT_NEAR(values_of(dp.weight(0))[70], -4e-3, 1e-5);
+  });
+}
+
+TEST_P(StepAtStage, TheLossIsTheMeanOverRanks) {
   run_ranks(3, [&](World& world) {
     DataParallel dp(world, {{.name = "a"}}, {.zero_stage = GetParam()});
     give(dp, 0, {1.0});

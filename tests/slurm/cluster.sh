@@ -140,6 +140,13 @@ write_gres() {
     >"$dir/gres.conf"
 }
 
+# Hosts know each other by name, as they do on a cluster with DNS.
+write_hosts() {
+  local i
+  echo "127.0.0.1 localhost"
+  for ((i = 1; i <= nodes; i++)); do echo "10.98.0.$((10 + i)) node$i"; done
+}
+
 start_bridge() {
   ip link add "ddpbr$tag" type bridge
   ip addr add 10.98.0.1/24 dev "ddpbr$tag"
@@ -162,6 +169,7 @@ start_node() {
   ip -n "$space" link set eth0 up
   nsenter --net="/run/netns/$space" unshare --uts --mount bash -c "
     hostname $name
+    mount --bind '$dir/hosts' /etc/hosts
     mount -t tmpfs tmpfs /dev/shm
     exec slurmd -N $name"
 }
@@ -179,7 +187,10 @@ up() {
   write_slurm_conf >"$SLURM_CONF"
   write_cgroup_conf
   [ "$gpus" = 0 ] || write_gres
-  [ $hosts = no ] || start_bridge
+  if [ $hosts = yes ]; then
+    write_hosts >"$dir/hosts"
+    start_bridge
+  fi
   slurmctld
   for ((i = 1; i <= nodes; i++)); do start_node "$i"; done
   await "the cluster" 200 all_idle
@@ -223,10 +234,21 @@ remove_hosts() {
   fi
 }
 
+# A job that outlives its daemons is never ended by anybody.
+cancel_jobs() {
+  local left=100
+  timeout 5 scancel --user="$(id -un)" --signal=KILL 2>/dev/null || true
+  timeout 5 scancel --user="$(id -un)" 2>/dev/null || true
+  while [ $left -gt 0 ] && [ -n "$(timeout 5 squeue -h 2>/dev/null)" ]; do
+    sleep 0.1
+    left=$((left - 1))
+  done
+}
+
 down() {
   [ -d "$dir" ] || return 0
   if [ -e "$dir/run/slurmctld.pid" ]; then
-    timeout 5 scancel --state=RUNNING --user="$(id -un)" 2>/dev/null || true
+    cancel_jobs
   fi
   stop_daemons
   remove_hosts

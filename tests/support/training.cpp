@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/core/half.h"
@@ -31,6 +32,18 @@ void store(TensorView tensor, std::int64_t i, double value) {
 }
 
 }  // namespace
+
+std::vector<ParameterSpec> scalars(const std::vector<std::string>& names) {
+  std::vector<ParameterSpec> specs;
+  for (const std::string& name : names) specs.push_back({.name = name});
+  return specs;
+}
+
+void fill_ones(DataParallel& dp) {
+  dp.initialize([](int, std::span<float> values) {
+    std::fill(values.begin(), values.end(), 1.0f);
+  });
+}
 
 void write_gradient(DataParallel& dp, int parameter,
                     const std::vector<double>& values) {

@@ -16,6 +16,22 @@ void give(DataParallel& dp, int parameter, const std::vector<double>& values);
 void write_gradient(DataParallel& dp, int parameter,
                     const std::vector<double>& values);
 
+/// 0-dim fp32 parameters of these names.
+std::vector<ParameterSpec> scalars(const std::vector<std::string>& names);
+/// All weights become 1. Collective.
+void fill_ones(DataParallel& dp);
+
+/// Runs `act` and returns the text of the error of type E that it throws.
+template <typename E, typename Act>
+std::string error_of(Act act) {
+  try {
+    act();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
 /// Elements of a tensor on the host, in fp64.
 std::vector<double> values_of(TensorView tensor);
 

@@ -140,6 +140,8 @@ std::optional<TrainOptions> parse_options(int argc, char** argv,
                                           int& exit_code) {
   TrainOptions options;
   CLI::App app("Trains a GPT-2 on all ranks that the launcher started.");
+  // So that a script can put defaults of its own before the user's options.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_size_options(app, options);
   add_optimizer_options(app, options);
   add_run_options(app, options);

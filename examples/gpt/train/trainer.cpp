@@ -92,7 +92,6 @@ void Trainer::run(const volatile int& stop) {
                 config_.name.c_str(),
                 static_cast<double>(config_.parameter_elements()) / 1e6,
                 static_cast<double>(model_.activation_bytes()) / 1e6);
-    std::printf("%s\n", engine_.describe().c_str());
     std::printf(
         "%lld updates of %lld sequences of %lld tokens; %lld tokens to train "
         "on, %lld held out\n",

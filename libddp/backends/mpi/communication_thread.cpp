@@ -14,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kGrace{5};
+// A small operation takes less, start to end.
+constexpr std::chrono::microseconds kYielding{60};
 
 // Sleeps of 10 us take 60 where the kernel may add its default slack.
 void ask_for_exact_sleeps() { (void)prctl(PR_SET_TIMERSLACK, 1000UL); }
@@ -37,7 +39,7 @@ class CommunicationThread::State final : public Work::State {
 
   void wait(Deadline deadline) override {
     // Short operations end while the caller yields, without a system call.
-    Backoff backoff;
+    Backoff backoff(kYielding);
     while (!is_complete() && backoff.is_yielding()) backoff.pause();
     if (!is_complete()) {
       std::unique_lock lock(mutex_);
@@ -137,7 +139,7 @@ void CommunicationThread::run() {
 
 bool CommunicationThread::next(Job& job) {
   // The next operation often follows at once; being awake saves a wake-up.
-  Backoff backoff;
+  Backoff backoff(kYielding);
   while (queued_ == 0 && backoff.is_yielding()) backoff.pause();
   std::unique_lock lock(mutex_);
   is_asleep_ = true;

@@ -5,6 +5,12 @@
 #include "libddp/backends/mpi/mpi_call.h"
 
 namespace ddp::mpi {
+namespace {
+
+// Longer than a piece takes: while pieces move, the thread stays awake.
+constexpr std::chrono::microseconds kYielding{500};
+
+}  // namespace
 
 Transfers::~Transfers() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -34,7 +40,7 @@ void Transfers::receive(void* data, std::size_t bytes, int peer, int tag) {
 void Transfers::wait() {
   if (requests_.empty()) return;
   statuses_.resize(requests_.size());
-  Backoff backoff;
+  Backoff backoff(kYielding);
   while (!test()) {
     bounds_.fault->check();
     if (bounds_.deadline.has_passed()) give_up();

@@ -69,19 +69,31 @@ std::shared_ptr<Flight> Connection::run(const Operation& operation,
   const std::unique_lock call(call_mutex_);
   fault_.check();
   auto flight = std::make_shared<Flight>(operation, take_event());
+  set_launching(&operation);
   try {
     ready_.record(producer);
     ready_.block(stream_);
     launch(comm_, static_cast<cudaStream_t>(stream_.view().handle));
     flight->end.record(stream_);
+    fault_.check();
   } catch (const Error& error) {
+    set_launching(nullptr);
     fail(error.kind(), error.what());
+    fault_.check();  // an abort makes NCCL refuse the call: tell the reason
     throw;
   }
+  set_launching(nullptr);
   const std::lock_guard lock(mutex_);
   if (flights_.size() >= kMostFlights) land_completed();
   flights_.push_back(flight);
   return flight;
+}
+
+void Connection::set_launching(const Operation* operation) {
+  const std::lock_guard lock(mutex_);
+  launching_ = operation;
+  launching_deadline_ =
+      operation ? Deadline::in(timeout_) : Deadline::never();
 }
 
 void Connection::call(const std::function<void(ncclComm_t)>& function) {
@@ -170,6 +182,8 @@ void Connection::watch() {
 // REQUIRES: mutex_ is held.
 void Connection::look_at_flights() {
   land_completed();
+  if (launching_ && launching_deadline_.has_passed())
+    return time_out(*launching_, launching_deadline_);
   if (flights_.empty()) {
     oldest_ = nullptr;
     return;
@@ -181,10 +195,14 @@ void Connection::look_at_flights() {
     oldest_deadline_ = Deadline::in(timeout_);
     return;
   }
-  if (!oldest_deadline_.has_passed()) return;
+  if (oldest_deadline_.has_passed())
+    time_out(oldest_->operation, oldest_deadline_);
+}
+
+void Connection::time_out(const Operation& operation, Deadline deadline) {
   fault_.set(ErrorKind::kTimeout,
-             concat(self(), ": ", describe(oldest_->operation), " waited ",
-                    oldest_deadline_.seconds_given(),
+             concat(self(), ": ", describe(operation), " waited ",
+                    deadline.seconds_given(),
                     " s for the other ranks; see what they do and whether all "
                     "ranks issue the same operations, or raise "
                     "collective_timeout"));

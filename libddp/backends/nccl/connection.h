@@ -66,6 +66,8 @@ class Connection {
  private:
   void watch();
   void look_at_flights();
+  void set_launching(const Operation* operation);
+  void time_out(const Operation& operation, Deadline deadline);
   void look_at_errors();
   void land_completed();
   void abort_now() noexcept;
@@ -88,6 +90,10 @@ class Connection {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Flight>> flights_;  // in stream order
+  // The operation that run() is handing to NCCL, which connects to peers at
+  // the first of a kind and so can wait for them, too.
+  const Operation* launching_ = nullptr;
+  Deadline launching_deadline_ = Deadline::never();
   const Flight* oldest_ = nullptr;
   Deadline oldest_deadline_ = Deadline::never();
   std::vector<Event> spare_events_;

@@ -9,7 +9,7 @@
 #include <functional>
 #include <thread>
 
-#include "fake_control_plane.h"
+#include "tests/unit/data/fake_control_plane.h"
 #include "libddp/data/checksum.h"
 #include "libddp/data/stager.h"
 #include "tests/support/temporary_folder.h"

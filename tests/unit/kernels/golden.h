@@ -1,4 +1,5 @@
-// Written by make_golden.py with torch 2.13.0+cpu
+/// \file
+/// Written by make_golden.py with torch 2.13.0+cpu
 // clang-format off
 #pragma once
 

@@ -74,7 +74,7 @@ def main():
     torch.manual_seed(1)
     weight = torch.randn(NUMEL)
     gradients = torch.randn(STEPS, NUMEL) * torch.logspace(-3, 1, NUMEL)
-    print("// Written by make_golden.py with torch", torch.__version__)
+    print("/// \\file\n/// Written by make_golden.py with torch", torch.__version__)
     print("// clang-format off\n#pragma once\n\nnamespace ddp::test {\n")
     print(f"inline constexpr int kGoldenSteps = {STEPS};")
     print(f"inline constexpr int kGoldenNumel = {NUMEL};\n")

@@ -38,7 +38,7 @@ TEST(DecideSmall, ClipsByTheNormOverAllRanks) {
   votes[1].norm = 16;
   StepControl c = decided(votes, {.clip_norm = 1});
   EXPECT_EQ(c.norm, 5);
-  EXPECT_EQ(c.gradient_scale, 0.2f);
+  EXPECT_DOUBLE_EQ(c.gradient_scale, 0.2);
   EXPECT_EQ(c.apply, 1);
   votes[0].norm = 3;
   votes[1].norm = 4;
@@ -66,7 +66,7 @@ TEST(DecideSmall, TakesTheNormOfTheScaledGradient) {
   const StepControl c =
       decided(votes, {.clip_norm = 2, .gradient_scale = -0.5});
   EXPECT_EQ(c.norm, 5);
-  EXPECT_EQ(c.gradient_scale, -0.2f);
+  EXPECT_DOUBLE_EQ(c.gradient_scale, -0.2);
 }
 
 TEST(DecideSmall, CountsAReplicatedNormOnce) {

@@ -9,7 +9,8 @@ namespace gpt {
 
 /// Every operation is complete when its call returns. Tensors may be fp32 or
 /// bf16; arithmetic is fp32, and a bf16 result is rounded once, at the end of
-/// the operation. Results do not depend on the number of threads. Throws
+/// the operation. Runs repeat bit for bit; another number of threads changes at
+/// most the rounding inside OpenBLAS's products. Throws
 /// InvalidArgument for tokens outside the vocabulary. One thread at a time.
 class CpuOps final : public Ops {
  public:

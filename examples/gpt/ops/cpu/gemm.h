@@ -15,8 +15,8 @@ struct Matrix {
 };
 
 /// c[rows, columns] = a[rows, depth] * b[depth, columns], added to c if
-/// `accumulate`. `c` has c_stride elements a row. Large products are cut into
-/// pieces for OpenMP's threads at multiples of 64 rows or columns.
+/// `accumulate`. `c` has c_stride elements a row. OpenMP's threads share the
+/// rows; OpenBLAS keeps to one thread in each.
 void gemm(float* c, std::int64_t c_stride, Matrix a, Matrix b,
           std::int64_t rows, std::int64_t columns, std::int64_t depth,
           bool accumulate);

@@ -19,9 +19,8 @@ void layernorm_backward(float* din, float* dweight, float* dbias,
                         const float* dout, const float* in, const float* weight,
                         const float* mean, const float* rstd, int64_t rows,
                         int64_t width);
-void add_bias(float* x, const float* bias, int64_t rows, int64_t width);
-void add_bias_gelu(float* out, float* pre, const float* bias, int64_t rows,
-                   int64_t width);
+void repeat_row(float* x, const float* row, int64_t rows, int64_t width);
+void gelu(float* out, const float* in, int64_t count);
 void gelu_backward(float* dout, const float* pre, int64_t count);
 void add(float* out, const float* a, const float* b, int64_t count);
 void column_sums(float* sums, const float* x, int64_t rows, int64_t width);

@@ -3,7 +3,7 @@
 ///
 /// All work on fp32. A function does one piece of an operation on the calling
 /// thread; ops.cpp cuts operations into pieces and gives them to threads. A
-/// piece's result depends on its arguments alone, so results do not depend on
+/// piece's result depends on its arguments alone, and how work is cut not on
 /// the number of threads.
 #pragma once
 
@@ -44,12 +44,10 @@ struct Kernels {
                              const float* weight, const float* mean,
                              const float* rstd, std::int64_t rows,
                              std::int64_t width);
-  /// x[row] += bias.
-  void (*add_bias)(float* x, const float* bias, std::int64_t rows,
-                   std::int64_t width);
-  /// pre[row] += bias; out = gelu(pre).
-  void (*add_bias_gelu)(float* out, float* pre, const float* bias,
-                        std::int64_t rows, std::int64_t width);
+  /// Every row of x becomes `row`: what a product is then added to.
+  void (*repeat_row)(float* x, const float* row, std::int64_t rows,
+                     std::int64_t width);
+  void (*gelu)(float* out, const float* in, std::int64_t count);
   /// dout *= gelu'(pre).
   void (*gelu_backward)(float* dout, const float* pre, std::int64_t count);
   void (*add)(float* out, const float* a, const float* b, std::int64_t count);

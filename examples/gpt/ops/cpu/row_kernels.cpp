@@ -98,23 +98,18 @@ void layernorm_backward(float* din, float* dweight, float* dbias,
   }
 }
 
-void add_bias(float* x, const float* bias, int64_t rows, int64_t width) {
-  for (int64_t row = 0; row < rows; ++row)
-    for_chunks(width, [&](int64_t i, auto n) {
-      float* p = x + row * width + i;
-      store(p, load(p, n) + load(bias + i, n), n);
+void repeat_row(float* x, const float* row, int64_t rows, int64_t width) {
+  for (int64_t i = 0; i < rows; ++i)
+    for_chunks(width, [&](int64_t c, auto n) {
+      store(x + i * width + c, load(row + c, n), n);
     });
 }
 
-void add_bias_gelu(float* out, float* pre, const float* bias, int64_t rows,
-                   int64_t width) {
-  for (int64_t row = 0; row < rows; ++row)
-    for_chunks(width, [&](int64_t i, auto n) {
-      float* p = pre + row * width + i;
-      const Vec x = load(p, n) + load(bias + i, n);
-      store(p, x, n);
-      store(out + row * width + i, x * gelu_gate(x), n);
-    });
+void gelu(float* out, const float* in, int64_t count) {
+  for_chunks(count, [&](int64_t i, auto n) {
+    const Vec x = load(in + i, n);
+    store(out + i, x * gelu_gate(x), n);
+  });
 }
 
 void gelu_backward(float* dout, const float* pre, int64_t count) {

@@ -40,8 +40,7 @@ void flash_attention_backward(Context& context, const AttentionBackward& args);
 /// The same on plain fp32 arithmetic: both dtypes, head sizes up to 256.
 void simple_attention_forward(const Context& context,
                               const AttentionForward& args);
-void simple_attention_backward(Context& context,
-                               const AttentionBackward& args);
+void simple_attention_backward(Context& context, const AttentionBackward& args);
 
 /// Fused attention of a library, bf16 only.
 class LibraryAttention {

@@ -25,9 +25,7 @@ using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Strides = std::vector<std::int64_t>;
 
 /// Names of the graphs' tensors.
-enum Uid : std::int64_t {
-  kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv
-};
+enum Uid : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };
 
 using ShapeKey =
     std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
@@ -60,8 +58,10 @@ Tensor input(const Graph& graph, Uid uid, const char* name,
 
 void output(const Tensor& tensor, Uid uid, const AttentionShape& shape,
             const Strides& strides) {
-  tensor->set_output(true).set_uid(uid).set_dim(dimensions(shape)).set_stride(
-      strides);
+  tensor->set_output(true)
+      .set_uid(uid)
+      .set_dim(dimensions(shape))
+      .set_stride(strides);
 }
 
 Graph new_graph() {
@@ -85,15 +85,14 @@ Strides lse_strides(const AttentionShape& s) {
 
 Graph forward_graph(const AttentionShape& s) {
   Graph graph = new_graph();
-  const auto [out, lse] = graph->sdpa(
-      input(graph, kQ, "q", s, qkv_strides(s)),
-      input(graph, kK, "k", s, qkv_strides(s)),
-      input(graph, kV, "v", s, qkv_strides(s)),
-      fe::graph::SDPA_attributes()
-          .set_name("attention")
-          .set_generate_stats(true)
-          .set_causal_mask(true)
-          .set_attn_scale(scale_of(s)));
+  const auto [out, lse] = graph->sdpa(input(graph, kQ, "q", s, qkv_strides(s)),
+                                      input(graph, kK, "k", s, qkv_strides(s)),
+                                      input(graph, kV, "v", s, qkv_strides(s)),
+                                      fe::graph::SDPA_attributes()
+                                          .set_name("attention")
+                                          .set_generate_stats(true)
+                                          .set_causal_mask(true)
+                                          .set_attn_scale(scale_of(s)));
   output(out, kOut, s, out_strides(s));
   lse->set_output(true)
       .set_uid(kLse)
@@ -111,17 +110,17 @@ Graph backward_graph(const AttentionShape& s, bool deterministic) {
                                        .set_data_type(fe::DataType_t::FLOAT)
                                        .set_dim(lse_dimensions(s))
                                        .set_stride(lse_strides(s)));
-  const auto [dq, dk, dv] = graph->sdpa_backward(
-      input(graph, kQ, "q", s, qkv_strides(s)),
-      input(graph, kK, "k", s, qkv_strides(s)),
-      input(graph, kV, "v", s, qkv_strides(s)),
-      input(graph, kOut, "out", s, out_strides(s)),
-      input(graph, kDout, "dout", s, out_strides(s)), lse,
-      fe::graph::SDPA_backward_attributes()
-          .set_name("attention_backward")
-          .set_causal_mask(true)
-          .set_attn_scale(scale_of(s))
-          .set_deterministic_algorithm(deterministic));
+  const auto [dq, dk, dv] =
+      graph->sdpa_backward(input(graph, kQ, "q", s, qkv_strides(s)),
+                           input(graph, kK, "k", s, qkv_strides(s)),
+                           input(graph, kV, "v", s, qkv_strides(s)),
+                           input(graph, kOut, "out", s, out_strides(s)),
+                           input(graph, kDout, "dout", s, out_strides(s)), lse,
+                           fe::graph::SDPA_backward_attributes()
+                               .set_name("attention_backward")
+                               .set_causal_mask(true)
+                               .set_attn_scale(scale_of(s))
+                               .set_deterministic_algorithm(deterministic));
   output(dq, kDq, s, qkv_strides(s));
   output(dk, kDk, s, qkv_strides(s));
   output(dv, kDv, s, qkv_strides(s));
@@ -203,7 +202,8 @@ class CudnnAttention final : public LibraryAttention {
     void* const workspace =
         context.scratch.get(static_cast<std::size_t>(bytes));
     auto status = graph.execute(handle_, tensors, workspace);
-    DDP_EXPECT(status.is_good(), DeviceError, "cuDNN ", fe::detail::get_backend_version(),
+    DDP_EXPECT(status.is_good(), DeviceError, "cuDNN ",
+               fe::detail::get_backend_version(),
                " failed to run attention: ", status.get_message(),
                "; set GPT_ATTENTION=flash to do without it");
     return true;

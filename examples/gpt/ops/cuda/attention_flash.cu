@@ -29,8 +29,8 @@ struct Accumulator {
       float largest = maximum[half];
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n)
-        largest = fmaxf(largest, fmaxf(scores[n][2 * half],
-                                       scores[n][2 * half + 1]));
+        largest =
+            fmaxf(largest, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
       largest = quad_max(largest);
       const float keep = exp2_fast((maximum[half] - largest) * scale_log2);
       maximum[half] = largest;
@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kFlashThreads)
                                        key_tile * kKeys, sequence);
     commit_copies();
   };
-  copy_tile<D, kFlashRows, kFlashThreads>(q_tile, q, stride,
-                                          tile * kFlashRows, sequence);
+  copy_tile<D, kFlashRows, kFlashThreads>(q_tile, q, stride, tile * kFlashRows,
+                                          sequence);
   copy_keys(0);
 
   RowFragments<D, true> q_rows;
@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(kFlashThreads)
 bool flash_attention_supports(const Context& context,
                               const AttentionShape& shape, ddp::DType dtype,
                               std::initializer_list<const void*> memory) {
-  const bool size = shape.head_size == 32 || shape.head_size == 64 ||
-                    shape.head_size == 128;
+  const bool size =
+      shape.head_size == 32 || shape.head_size == 64 || shape.head_size == 128;
   return dtype == ddp::DType::kBFloat16 && size &&
          shape.batch * shape.heads <= kMaxGridY &&
          allows_wide<bf16>(shape.head_size, memory) &&

@@ -33,8 +33,7 @@ struct HeadLayout {
            (part * heads + head % heads) * head_size;
   }
   __device__ std::int64_t out_start(int head) const {
-    return head / heads * (sequence * out_stride()) +
-           head % heads * head_size;
+    return head / heads * (sequence * out_stride()) + head % heads * head_size;
   }
 };
 
@@ -104,9 +103,8 @@ void launch_flash(const Context& context, void (*kernel)(Parameters...),
                   const Args&... args) {
   GPT_CUDA(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  const dim3 blocks(
-      static_cast<unsigned>(ceil_div(shape.sequence, kFlashRows)),
-      static_cast<unsigned>(shape.batch * shape.heads));
+  const dim3 blocks(static_cast<unsigned>(ceil_div(shape.sequence, kFlashRows)),
+                    static_cast<unsigned>(shape.batch * shape.heads));
   kernel<<<blocks, kFlashThreads, static_cast<unsigned>(shared_bytes),
            context.stream>>>(args...);
   GPT_CUDA(cudaGetLastError());

@@ -17,8 +17,8 @@ constexpr bool kHeld = D <= 64;
 
 /// q | dout | k, two stages | v, two stages | delta.
 template <int D>
-constexpr int kQueryShared = (2 * kFlashRows + 4 * kKeys) * D * 2 +
-                             kFlashRows * 4;
+constexpr int kQueryShared = (2 * kFlashRows + 4 * kKeys) * D * 2 + kFlashRows *
+                                                                        4;
 /// k | v | q, two stages | dout, two stages | lse and delta, two stages.
 template <int D>
 constexpr int kKeyShared = (2 * kFlashRows + 4 * kQueries<D>)*D * 2 +
@@ -91,8 +91,7 @@ __global__ void __launch_bounds__(kFlashThreads)
     commit_copies();
   };
   copy_tile<D, kFlashRows, kFlashThreads>(
-      q_tile, p.qkv + layout.qkv_start(head, 0), stride, first_query,
-      sequence);
+      q_tile, p.qkv + layout.qkv_start(head, 0), stride, first_query, sequence);
   copy_tile<D, kFlashRows, kFlashThreads>(
       dout_tile, p.dout + layout.out_start(head), layout.out_stride(),
       first_query, sequence);
@@ -107,8 +106,7 @@ __global__ void __launch_bounds__(kFlashThreads)
     // Past the end: p becomes 0.
     lse_log2[half] =
         query < sequence
-            ? p.lse[static_cast<std::int64_t>(head) * sequence + query] *
-                  kLog2E
+            ? p.lse[static_cast<std::int64_t>(head) * sequence + query] * kLog2E
             : INFINITY;
   }
   float dq[D / 8][4] = {};
@@ -139,9 +137,9 @@ __global__ void __launch_bounds__(kFlashThreads)
         const int key = 8 * n + lane % 4 * 2 + i % 2;
         const bool masked = key_tile == tile && key > query;
         const float share =
-            masked ? 0.0f
-                   : exp2_fast(fmaf(scores[n][i], scale_log2,
-                                    -lse_log2[i / 2]));
+            masked
+                ? 0.0f
+                : exp2_fast(fmaf(scores[n][i], scale_log2, -lse_log2[i / 2]));
         dp[n][i] = share * (dp[n][i] - delta[i / 2]);
       }
     }
@@ -180,9 +178,8 @@ __global__ void __launch_bounds__(kFlashThreads)
     const int at = tile % 2 * kTile;
     copy_tile<D, kTile, kFlashThreads>(q_tiles + at * D, q, stride,
                                        tile * kTile, sequence);
-    copy_tile<D, kTile, kFlashThreads>(dout_tiles + at * D, dout,
-                                       layout.out_stride(), tile * kTile,
-                                       sequence);
+    copy_tile<D, kTile, kFlashThreads>(
+        dout_tiles + at * D, dout, layout.out_stride(), tile * kTile, sequence);
     commit_copies();
     const int i = static_cast<int>(threadIdx.x);
     if (i >= kTile) return;
@@ -227,9 +224,10 @@ __global__ void __launch_bounds__(kFlashThreads)
         const int column = 8 * n + lane % 4 * 2 + i % 2;
         const int key = first_key + warp_row + lane / 4 + i / 2 * 8;
         const bool masked = diagonal && key > tile * kTile + column;
-        scores[n][i] = masked ? 0.0f
-                              : exp2_fast(fmaf(scores[n][i], scale_log2,
-                                               -lses[at + column]));
+        scores[n][i] =
+            masked
+                ? 0.0f
+                : exp2_fast(fmaf(scores[n][i], scale_log2, -lses[at + column]));
       }
     }
     multiply_by_columns<D, kTile>(dv, scores, dout_tiles + at * D);
@@ -258,19 +256,20 @@ __global__ void __launch_bounds__(kFlashThreads)
 void flash_attention_backward(Context& context, const AttentionBackward& args) {
   const AttentionShape& shape = args.shape;
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_size));
-  const Pointers pointers{
-      args.dqkv.as<bf16>(),      args.dout.as<const bf16>(),
-      args.out.as<const bf16>(), args.qkv.as<const bf16>(),
-      args.lse.as<const float>(),
-      context.scratch.get<float>(static_cast<std::size_t>(
-          shape.batch * shape.heads * shape.sequence))};
+  const Pointers pointers{args.dqkv.as<bf16>(),
+                          args.dout.as<const bf16>(),
+                          args.out.as<const bf16>(),
+                          args.qkv.as<const bf16>(),
+                          args.lse.as<const float>(),
+                          context.scratch.get<float>(static_cast<std::size_t>(
+                              shape.batch * shape.heads * shape.sequence))};
   const HeadLayout layout = head_layout(shape);
   with_head_size(shape.head_size, [&]<int D>() {
     // In this order: the first leaves delta for the second.
     launch_flash(context, query_kernel<D>, shape, kQueryShared<D>, pointers,
                  layout, scale);
-    launch_flash(context, key_kernel<D>, shape, kKeyShared<D>, pointers,
-                 layout, scale);
+    launch_flash(context, key_kernel<D>, shape, kKeyShared<D>, pointers, layout,
+                 scale);
   });
 }
 

@@ -70,7 +70,8 @@ __device__ void store_row(T* to, const float (&sums)[kEach], int c, int size,
                           float scale) {
 #pragma unroll
   for (int j = 0; j < kEach; ++j)
-    if (c + kLanes * j < size) store_float(to + c + kLanes * j, sums[j] * scale);
+    if (c + kLanes * j < size)
+      store_float(to + c + kLanes * j, sums[j] * scale);
 }
 
 /// The thread's place, and the tiles in shared memory in the order of use.
@@ -134,8 +135,8 @@ __global__ void __launch_bounds__(kThreads)
     add_product(sums, shares + at.row * (kTile + 1), v, at.c, size);
   }
   if (query >= sequence) return;
-  store_row(out + layout.out_start(at.head) + query * layout.out_stride(),
-            sums, at.c, size, 1.0f / sum);
+  store_row(out + layout.out_start(at.head) + query * layout.out_stride(), sums,
+            at.c, size, 1.0f / sum);
   if (at.c == 0)
     lse[static_cast<std::int64_t>(at.head) * sequence + query] =
         maximum + logf(sum);
@@ -197,8 +198,8 @@ __global__ void __launch_bounds__(kThreads)
       if (key + column <= query && key + column < sequence) {
         const float* const k_row = k + column * (size + 1);
         const float score = scale * dot(q + at.row * (size + 1), k_row, size);
-        const float dp = dot(dout + at.row * (size + 1),
-                             v + column * (size + 1), size);
+        const float dp =
+            dot(dout + at.row * (size + 1), v + column * (size + 1), size);
         gradient = expf(score - lse) * (dp - delta);
       }
       ds[at.row * (kTile + 1) + column] = gradient;
@@ -245,10 +246,10 @@ __global__ void __launch_bounds__(kThreads)
       const int column = at.c + kLanes * j;
       float share = 0, gradient = 0;
       if (key <= query + column && query + column < sequence) {
-        const float score = scale * dot(k + at.row * (size + 1),
-                                        q + column * (size + 1), size);
-        const float dp = dot(v + at.row * (size + 1),
-                             dout + column * (size + 1), size);
+        const float score =
+            scale * dot(k + at.row * (size + 1), q + column * (size + 1), size);
+        const float dp =
+            dot(v + at.row * (size + 1), dout + column * (size + 1), size);
         share = expf(score - p.lse[row + query + column]);
         gradient = share * (dp - p.delta[row + query + column]);
       }
@@ -310,13 +311,11 @@ float scale_of(const AttentionShape& shape) {
 
 void simple_attention_forward(const Context& context,
                               const AttentionForward& args) {
-  with_size(context, args.shape, args.qkv.dtype,
-            [&]<typename T, int kEach>() {
-              launch(context, forward_kernel<T, kEach>, args.shape, 3,
-                     args.out.as<T>(), args.lse.as<float>(),
-                     args.qkv.as<const T>(), head_layout(args.shape),
-                     scale_of(args.shape));
-            });
+  with_size(context, args.shape, args.qkv.dtype, [&]<typename T, int kEach>() {
+    launch(context, forward_kernel<T, kEach>, args.shape, 3, args.out.as<T>(),
+           args.lse.as<float>(), args.qkv.as<const T>(),
+           head_layout(args.shape), scale_of(args.shape));
+  });
 }
 
 void simple_attention_backward(Context& context,
@@ -324,8 +323,10 @@ void simple_attention_backward(Context& context,
   const AttentionShape& shape = args.shape;
   with_size(context, shape, args.qkv.dtype, [&]<typename T, int kEach>() {
     const BackwardPointers<T> pointers{
-        args.dqkv.as<T>(),      args.dout.as<const T>(),
-        args.out.as<const T>(), args.qkv.as<const T>(),
+        args.dqkv.as<T>(),
+        args.dout.as<const T>(),
+        args.out.as<const T>(),
+        args.qkv.as<const T>(),
         args.lse.as<const float>(),
         context.scratch.get<float>(static_cast<std::size_t>(
             shape.batch * shape.heads * shape.sequence))};

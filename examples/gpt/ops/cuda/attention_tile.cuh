@@ -162,17 +162,16 @@ __device__ inline void multiply_by_columns(float (&c)[D / 8][4],
 /// (row g, row g + 8), to rows [first, limit) of a matrix, through the 16
 /// rows of `tile` from `tile_row` on, which only this warp uses.
 template <int D>
-__device__ inline void store_rows(bf16* matrix, std::int64_t stride,
-                                  int first, int limit, bf16* tile,
-                                  int tile_row, const float (&c)[D / 8][4],
-                                  float scale_low, float scale_high) {
+__device__ inline void store_rows(bf16* matrix, std::int64_t stride, int first,
+                                  int limit, bf16* tile, int tile_row,
+                                  const float (&c)[D / 8][4], float scale_low,
+                                  float scale_high) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   __syncwarp();
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
     const unsigned low = pack_pair(c[n][0] * scale_low, c[n][1] * scale_low);
-    const unsigned high =
-        pack_pair(c[n][2] * scale_high, c[n][3] * scale_high);
+    const unsigned high = pack_pair(c[n][2] * scale_high, c[n][3] * scale_high);
     *reinterpret_cast<unsigned*>(tile + tile_offset<D>(tile_row + g, n) +
                                  2 * t) = low;
     *reinterpret_cast<unsigned*>(tile + tile_offset<D>(tile_row + g + 8, n) +

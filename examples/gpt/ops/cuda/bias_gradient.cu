@@ -25,8 +25,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   const std::int64_t end = min(first + part_rows, rows);
   float sum[V] = {};
   if (column < columns) {
-    for (std::int64_t row = first + warp; row < end;
-         row += kWarps * kUnroll) {
+    for (std::int64_t row = first + warp; row < end; row += kWarps * kUnroll) {
       Pack<T, V> packs[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u)
@@ -46,8 +45,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   for (int j = 0; j < V; ++j) sums[warp][j * 32 + lane] = sum[j];
   __syncthreads();
   for (int i = threadIdx.x; i < 32 * V; i += kWarps * 32) {
-    const std::int64_t c =
-        static_cast<std::int64_t>(blockIdx.x) * 32 * V + i;
+    const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * 32 * V + i;
     if (c >= columns) break;
     float total = 0;
 #pragma unroll
@@ -64,19 +62,19 @@ void bias_gradient(Context& context, const ddp::GradientTarget& bias_grad,
   with_access(dout.dtype, columns, {dout.data}, [&]<typename T, int V>() {
     const std::int64_t strips = ceil_div(columns, 32 * V);
     // Eight blocks fit on a multiprocessor; none with less than 32 rows.
-    const std::int64_t wanted = std::clamp<std::int64_t>(
-        context.multiprocessors * 8 / strips, 1,
-        std::max<std::int64_t>(1, rows / 32));
+    const std::int64_t wanted =
+        std::clamp<std::int64_t>(context.multiprocessors * 8 / strips, 1,
+                                 std::max<std::int64_t>(1, rows / 32));
     const std::int64_t part_rows =
         std::max<std::int64_t>(1, ceil_div(rows, wanted));
-    const auto parts = static_cast<int>(
-        std::max<std::int64_t>(1, ceil_div(rows, part_rows)));
+    const auto parts =
+        static_cast<int>(std::max<std::int64_t>(1, ceil_div(rows, part_rows)));
     float* const partials =
         context.scratch.get<float>(static_cast<std::size_t>(parts * columns));
     partial_kernel<T, V>
         <<<dim3(static_cast<unsigned>(strips), static_cast<unsigned>(parts)),
-           kWarps * 32, 0, context.stream>>>(
-            partials, dout.as<const T>(), rows, columns, part_rows);
+           kWarps * 32, 0, context.stream>>>(partials, dout.as<const T>(), rows,
+                                             columns, part_rows);
     GPT_CUDA(cudaGetLastError());
     reduce_partials(context, bias_grad, nullptr, partials, parts, columns);
   });

@@ -47,10 +47,9 @@ __device__ SoftmaxState block_state(SoftmaxState mine) {
 /// back only what it wrote itself.
 template <typename T, int V, bool kStaged>
 __global__ void __launch_bounds__(kThreads, 2)
-    cross_entropy_kernel(float* losses, T* logits,
-                         const std::int32_t* targets, std::int64_t vocabulary,
-                         std::int64_t padded, float scale,
-                         bool want_gradient) {
+    cross_entropy_kernel(float* losses, T* logits, const std::int32_t* targets,
+                         std::int64_t vocabulary, std::int64_t padded,
+                         float scale, bool want_gradient) {
   extern __shared__ uint4 memory[];
   T* const staged = reinterpret_cast<T*>(memory);
   T* const row = logits + blockIdx.x * padded;
@@ -128,8 +127,7 @@ void cross_entropy(const Context& context, const CrossEntropy& args) {
                    context.stream>>>(
               args.losses.as<float>(), args.logits.as<T>(),
               args.targets.as<const std::int32_t>(), args.vocabulary,
-              args.padded_vocabulary, args.gradient_scale,
-              args.want_gradient);
+              args.padded_vocabulary, args.gradient_scale, args.want_gradient);
         };
         // A kilobyte is left for the block's own and the system's.
         if (args.want_gradient && staged_bytes + 1024 <= context.shared_bytes)

@@ -22,8 +22,8 @@ class CudaOps final : public Ops {
         context_(stream),
         linear_(context_, stream, dtype, options) {
     if (kind_ == AttentionKind::kBest && dtype == ddp::DType::kBFloat16)
-      library_ = cuda::make_cudnn_attention(stream,
-                                            options.deterministic_attention);
+      library_ =
+          cuda::make_cudnn_attention(stream, options.deterministic_attention);
   }
 
   ddp::StreamView stream() const override { return stream_; }
@@ -38,8 +38,8 @@ class CudaOps final : public Ops {
                          std::int64_t rows, std::int64_t sequence,
                          std::int64_t width) override {
     const ddp::DeviceGuard guard(stream_.device);
-    cuda::embedding_forward(context_, {out, tokens, token_table,
-                                       position_table, rows, sequence, width});
+    cuda::embedding_forward(context_, {out, tokens, token_table, position_table,
+                                       rows, sequence, width});
   }
 
   void embedding_backward(GradientTarget token_table,
@@ -48,9 +48,9 @@ class CudaOps final : public Ops {
                           std::int64_t sequence, std::int64_t width,
                           std::int64_t vocabulary) override {
     const ddp::DeviceGuard guard(stream_.device);
-    cuda::embedding_backward(context_,
-                             {token_table, position_table, dout, tokens, rows,
-                              sequence, width, vocabulary});
+    cuda::embedding_backward(
+        context_, {token_table, position_table, dout, tokens, rows, sequence,
+                   width, vocabulary});
   }
 
   void layernorm_forward(TensorView out, TensorView mean, TensorView rstd,
@@ -63,13 +63,12 @@ class CudaOps final : public Ops {
 
   void residual_layernorm_forward(TensorView residual, TensorView out,
                                   TensorView mean, TensorView rstd,
-                                  TensorView a, TensorView b,
-                                  TensorView weight, TensorView bias,
-                                  std::int64_t rows,
+                                  TensorView a, TensorView b, TensorView weight,
+                                  TensorView bias, std::int64_t rows,
                                   std::int64_t width) override {
     const ddp::DeviceGuard guard(stream_.device);
-    cuda::layernorm_forward(context_, {out, mean, rstd, residual, a, b, weight,
-                                       bias, rows, width});
+    cuda::layernorm_forward(
+        context_, {out, mean, rstd, residual, a, b, weight, bias, rows, width});
   }
 
   void add(TensorView out, TensorView a, TensorView b) override {
@@ -83,9 +82,8 @@ class CudaOps final : public Ops {
                           TensorView rstd, std::int64_t rows,
                           std::int64_t width) override {
     const ddp::DeviceGuard guard(stream_.device);
-    cuda::layernorm_backward(context_,
-                             {din, dout, in, weight, mean, rstd, weight_grad,
-                              bias_grad, rows, width});
+    cuda::layernorm_backward(context_, {din, dout, in, weight, mean, rstd,
+                                        weight_grad, bias_grad, rows, width});
   }
 
   void linear_forward(TensorView out, TensorView in, TensorView weight,
@@ -107,9 +105,9 @@ class CudaOps final : public Ops {
                             columns_out);
   }
 
-  void linear_backward_input(TensorView din, TensorView dout,
-                             TensorView weight, TensorView pre_gelu,
-                             std::int64_t rows, std::int64_t columns_in,
+  void linear_backward_input(TensorView din, TensorView dout, TensorView weight,
+                             TensorView pre_gelu, std::int64_t rows,
+                             std::int64_t columns_in,
                              std::int64_t columns_out) override {
     const ddp::DeviceGuard guard(stream_.device);
     linear_.backward_input(din, dout, weight, pre_gelu, rows, columns_in,
@@ -163,9 +161,9 @@ class CudaOps final : public Ops {
                      std::int64_t padded_vocabulary, float gradient_scale,
                      bool want_gradient) override {
     const ddp::DeviceGuard guard(stream_.device);
-    cuda::cross_entropy(context_,
-                        {losses, logits, targets, rows, vocabulary,
-                         padded_vocabulary, gradient_scale, want_gradient});
+    cuda::cross_entropy(
+        context_, {losses, logits, targets, rows, vocabulary, padded_vocabulary,
+                   gradient_scale, want_gradient});
   }
 
   void mean_loss(float* mean, TensorView losses, double count,
@@ -203,10 +201,9 @@ std::unique_ptr<Ops> make_cuda_ops(ddp::DType dtype, ddp::StreamView stream,
   DDP_EXPECT(stream.device.is_cuda(), InvalidArgument,
              "make_cuda_ops: the stream belongs to ", name(stream.device),
              "; pass a stream of a GPU, or use make_cpu_ops()");
-  DDP_EXPECT(
-      dtype == ddp::DType::kFloat32 || dtype == ddp::DType::kBFloat16,
-      InvalidArgument, "make_cuda_ops: activations of ", name(dtype),
-      "; use float32 or bfloat16");
+  DDP_EXPECT(dtype == ddp::DType::kFloat32 || dtype == ddp::DType::kBFloat16,
+             InvalidArgument, "make_cuda_ops: activations of ", name(dtype),
+             "; use float32 or bfloat16");
   const ddp::DeviceGuard guard(stream.device);
   return std::make_unique<CudaOps>(dtype, stream, options);
 }

@@ -47,14 +47,13 @@ template <typename Function>
 void map(const Context& context, TensorView out, TensorView a, TensorView b,
          Function function) {
   if (out.numel == 0) return;
-  with_access(out.dtype, out.numel, {out.data, a.data, b.data},
-              [&]<typename T, int V>() {
-                const std::int64_t packs = out.numel / V;
-                map_kernel<T, V>
-                    <<<blocks_for(packs), kThreads, 0, context.stream>>>(
-                        out.as<T>(), a.as<const T>(), b.as<const T>(), packs,
-                        function);
-              });
+  with_access(
+      out.dtype, out.numel, {out.data, a.data, b.data},
+      [&]<typename T, int V>() {
+        const std::int64_t packs = out.numel / V;
+        map_kernel<T, V><<<blocks_for(packs), kThreads, 0, context.stream>>>(
+            out.as<T>(), a.as<const T>(), b.as<const T>(), packs, function);
+      });
   GPT_CUDA(cudaGetLastError());
 }
 
@@ -112,8 +111,7 @@ void gelu_forward(const Context& context, TensorView out, TensorView in) {
   map(context, out, in, in, Gelu{});
 }
 
-void gelu_backward(const Context& context, TensorView gradient,
-                   TensorView in) {
+void gelu_backward(const Context& context, TensorView gradient, TensorView in) {
   map(context, gradient, gradient, in, GeluBackward{});
 }
 

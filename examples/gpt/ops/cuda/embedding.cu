@@ -1,10 +1,9 @@
-#include "examples/gpt/ops/cuda/embedding.h"
-
 #include <bit>
 #include <climits>
 #include <cub/device/device_radix_sort.cuh>
 
 #include "examples/gpt/ops/cuda/dispatch.cuh"
+#include "examples/gpt/ops/cuda/embedding.h"
 
 namespace gpt::cuda {
 namespace {
@@ -48,8 +47,7 @@ __global__ void position_kernel(GradientPointer gradient, const T* dout,
 #pragma unroll
     for (int k = 0; k < V; ++k) sum[k] += x[k];
   }
-#pragma unroll
-  for (int k = 0; k < V; ++k) gradient.put(i + k, sum[k]);
+  gradient.put_pack<V>(i, sum);
 }
 
 __global__ void iota_kernel(std::int32_t* values, int count) {
@@ -79,13 +77,6 @@ struct Runs {
     return head(chunk, width) + width;
   }
 };
-
-template <int V>
-__device__ void put_pack(const GradientPointer& gradient, std::int64_t first,
-                         const float (&sum)[V]) {
-#pragma unroll
-  for (int j = 0; j < V; ++j) gradient.put(first + j, sum[j]);
-}
 
 /// Grid (chunks, column strips); a thread owns V columns of the strip.
 template <typename T, int V>
@@ -127,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int j = 0; j < V; ++j) partial[j] = sum[j];
     } else {
-      put_pack<V>(gradient, token * width + column, sum);
+      gradient.put_pack<V>(token * width + column, sum);
     }
     is_head = false;
 #pragma unroll
@@ -160,7 +151,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int j = 0; j < V; ++j) sum[j] += head[j];
   }
-  put_pack<V>(gradient, token * width + column, sum);
+  gradient.put_pack<V>(token * width + column, sum);
 }
 
 void clear(const Context& context, const ddp::GradientTarget& target) {
@@ -196,29 +187,27 @@ Runs sorted_runs(Context& context, const EmbeddingBackward& args) {
                 context.stream>>>(ints_at(0), count);
   GPT_CUDA(cudaGetLastError());
   sort(memory + 3 * ints, ints_at(0), ints_at(1), ints_at(2));
-  return {ints_at(1), ints_at(2),
-          reinterpret_cast<float*>(memory + 3 * ints +
-                                   aligned_bytes(sort_bytes)),
-          count};
+  return {
+      ints_at(1), ints_at(2),
+      reinterpret_cast<float*>(memory + 3 * ints + aligned_bytes(sort_bytes)),
+      count};
 }
 
 }  // namespace
 
 void embedding_forward(const Context& context, const EmbeddingForward& args) {
   if (args.rows * args.width == 0) return;
-  with_access(args.out.dtype, args.width,
-              {args.out.data, args.token_table.data, args.position_table.data},
-              [&]<typename T, int V>() {
-                const std::int64_t packs = args.rows * args.width / V;
-                forward_kernel<T, V>
-                    <<<static_cast<unsigned>(ceil_div(packs, kThreads)),
-                       kThreads, 0, context.stream>>>(
-                        args.out.as<T>(),
-                        args.tokens.as<const std::int32_t>(),
-                        args.token_table.as<const T>(),
-                        args.position_table.as<const T>(), packs,
-                        args.sequence, args.width);
-              });
+  with_access(
+      args.out.dtype, args.width,
+      {args.out.data, args.token_table.data, args.position_table.data},
+      [&]<typename T, int V>() {
+        const std::int64_t packs = args.rows * args.width / V;
+        forward_kernel<T, V><<<static_cast<unsigned>(ceil_div(packs, kThreads)),
+                               kThreads, 0, context.stream>>>(
+            args.out.as<T>(), args.tokens.as<const std::int32_t>(),
+            args.token_table.as<const T>(), args.position_table.as<const T>(),
+            packs, args.sequence, args.width);
+      });
   GPT_CUDA(cudaGetLastError());
 }
 
@@ -235,21 +224,21 @@ void embedding_backward(Context& context, const EmbeddingBackward& args) {
   const GradientPointer positions =
       gradient_pointer(args.position_table.tensor, true);
   const Runs runs = sorted_runs(context, args);
-  with_access(args.dout.dtype, args.width, {args.dout.data},
-              [&]<typename T, int V>() {
-    const std::int64_t packs = args.sequence * args.width / V;
-    position_kernel<T, V><<<static_cast<unsigned>(ceil_div(packs, kThreads)),
-                            kThreads, 0, context.stream>>>(
-        positions, args.dout.as<const T>(), args.rows, args.sequence,
-        args.width);
-    const dim3 blocks(
-        static_cast<unsigned>(ceil_div(args.rows, kChunk)),
-        static_cast<unsigned>(ceil_div(args.width, kThreads * V)));
-    chunk_kernel<T, V><<<blocks, kThreads, 0, context.stream>>>(
-        tokens, args.dout.as<const T>(), runs, args.width);
-    finish_kernel<V>
-        <<<blocks, kThreads, 0, context.stream>>>(tokens, runs, args.width);
-  });
+  with_access(
+      args.dout.dtype, args.width, {args.dout.data}, [&]<typename T, int V>() {
+        const std::int64_t packs = args.sequence * args.width / V;
+        position_kernel<T, V>
+            <<<static_cast<unsigned>(ceil_div(packs, kThreads)), kThreads, 0,
+               context.stream>>>(positions, args.dout.as<const T>(), args.rows,
+                                 args.sequence, args.width);
+        const dim3 blocks(
+            static_cast<unsigned>(ceil_div(args.rows, kChunk)),
+            static_cast<unsigned>(ceil_div(args.width, kThreads * V)));
+        chunk_kernel<T, V><<<blocks, kThreads, 0, context.stream>>>(
+            tokens, args.dout.as<const T>(), runs, args.width);
+        finish_kernel<V>
+            <<<blocks, kThreads, 0, context.stream>>>(tokens, runs, args.width);
+      });
   GPT_CUDA(cudaGetLastError());
 }
 

@@ -23,11 +23,9 @@ struct LayernormBackward {
   std::int64_t rows = 0, width = 0;
 };
 
-/// Widest row: that of 16-byte accesses in fp32. Odd widths and unaligned
-/// memory allow kMaxNarrowWidth. Beyond, both throw InvalidArgument.
-inline constexpr std::int64_t kMaxWidth = 4096;
-inline constexpr std::int64_t kMaxNarrowWidth = 1024;
-
+/// Rows may have up to 8192 elements of bf16 or 4096 of fp32; 1024 where
+/// their width or memory does not allow accesses of 16 bytes. Beyond, both
+/// throw InvalidArgument.
 void layernorm_forward(const Context& context, const LayernormForward& args);
 void layernorm_backward(Context& context, const LayernormBackward& args);
 

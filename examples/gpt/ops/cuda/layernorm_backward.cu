@@ -40,8 +40,7 @@ __device__ void write_partial(float* partial, float* shared,
     }
   }
   __syncthreads();
-  for (int c = threadIdx.x; c < width; c += kRowThreads)
-    partial[c] = shared[c];
+  for (int c = threadIdx.x; c < width; c += kRowThreads) partial[c] = shared[c];
 }
 
 /// With x^ = (x - mean) * rstd and g = dout * weight, a row's gradient is
@@ -140,12 +139,15 @@ void layernorm_backward(Context& context, const LayernormBackward& args) {
               float* const partials = context.scratch.get<float>(
                   static_cast<std::size_t>(blocks) * 2 *
                   static_cast<std::size_t>(args.width));
-              const Pointers<T> pointers{
-                  args.din.as<T>(),          partials,
-                  args.dout.as<const T>(),   args.in.as<const T>(),
-                  args.weight.as<const T>(), args.mean.as<const float>(),
-                  args.rstd.as<const float>(), args.rows,
-                  static_cast<int>(args.width)};
+              const Pointers<T> pointers{args.din.as<T>(),
+                                         partials,
+                                         args.dout.as<const T>(),
+                                         args.in.as<const T>(),
+                                         args.weight.as<const T>(),
+                                         args.mean.as<const float>(),
+                                         args.rstd.as<const float>(),
+                                         args.rows,
+                                         static_cast<int>(args.width)};
               backward_kernel<T, V, N, G>
                   <<<static_cast<unsigned>(blocks), kRowThreads, shared,
                      context.stream>>>(pointers);

@@ -111,12 +111,16 @@ __global__ void __launch_bounds__(kRowThreads)
 
 template <typename T, int V, bool kResidual>
 void launch(const Context& context, const LayernormForward& args) {
-  const Pointers<T> pointers{
-      args.out.as<T>(),        args.mean.as<float>(),
-      args.rstd.as<float>(),   args.residual.as<T>(),
-      args.a.as<const T>(),    args.b.as<const T>(),
-      args.weight.as<const T>(), args.bias.as<const T>(),
-      args.rows,               static_cast<int>(args.width)};
+  const Pointers<T> pointers{args.out.as<T>(),
+                             args.mean.as<float>(),
+                             args.rstd.as<float>(),
+                             args.residual.as<T>(),
+                             args.a.as<const T>(),
+                             args.b.as<const T>(),
+                             args.weight.as<const T>(),
+                             args.bias.as<const T>(),
+                             args.rows,
+                             static_cast<int>(args.width)};
   with_row_shape(ceil_div(args.width, V), args.width, [&]<int N, int G>() {
     // About 2048 threads fit on a multiprocessor.
     const std::int64_t blocks =

@@ -85,8 +85,7 @@ void Linear::backward_weight(const GradientTarget& weight_grad,
 
 void Linear::backward_input(TensorView din, TensorView dout, TensorView weight,
                             TensorView pre_gelu, std::int64_t rows,
-                            std::int64_t columns_in,
-                            std::int64_t columns_out) {
+                            std::int64_t columns_in, std::int64_t columns_out) {
   if (rows == 0) return;
   Product product{.m = columns_in,
                   .n = rows,
@@ -120,8 +119,7 @@ TensorView Linear::padded_table(TensorView table, std::int64_t width,
   TensorView padded{nullptr, padded_vocabulary * width, table.dtype,
                     table.device};
   padded.data = context_.scratch.get(padded.bytes());
-  copy_padded(context_, padded,
-              table.slice(0, vocabulary * width), width);
+  copy_padded(context_, padded, table.slice(0, vocabulary * width), width);
   return padded;
 }
 
@@ -174,20 +172,19 @@ void Linear::head_backward(TensorView din, const GradientTarget& table_grad,
        {std::pair{std::int64_t{0}, aligned},
         std::pair{aligned, vocabulary - aligned}}) {
     if (count == 0) continue;
-    matmul_.run(
-        {.m = width,
-         .n = count,
-         .k = rows,
-         .transpose_b = true,
-         .a = in.data,
-         .b = dlogits.slice(first, 0).data,
-         .d = table_grad.tensor.slice(first * width, 0).data,
-         .lda = width,
-         .ldb = padded_vocabulary,
-         .ldd = width,
-         .dtype = dtype_,
-         .result_dtype = table_grad.tensor.dtype,
-         .accumulate = table_grad.accumulate});
+    matmul_.run({.m = width,
+                 .n = count,
+                 .k = rows,
+                 .transpose_b = true,
+                 .a = in.data,
+                 .b = dlogits.slice(first, 0).data,
+                 .d = table_grad.tensor.slice(first * width, 0).data,
+                 .lda = width,
+                 .ldb = padded_vocabulary,
+                 .ldd = width,
+                 .dtype = dtype_,
+                 .result_dtype = table_grad.tensor.dtype,
+                 .accumulate = table_grad.accumulate});
   }
 }
 

@@ -3,9 +3,10 @@
 ///
 /// Row-major [r, c] is column-major [c, r], so with W as [in, out]:
 ///
-///     forward          out^T  [out, rows] = W^T   [out, in]   * in^T  [in, rows]
-///     input gradient   din^T  [in, rows]  = W     [in, out]   * dout^T[out, rows]
-///     weight gradient  dW^T   [out, in]   = dout^T[out, rows] * in    [rows, in]
+///     forward          out^T  [out, rows] = W^T   [out, in]   * in^T  [in,
+///     rows] input gradient   din^T  [in, rows]  = W     [in, out]   *
+///     dout^T[out, rows] weight gradient  dW^T   [out, in]   = dout^T[out,
+///     rows] * in    [rows, in]
 ///
 /// where W^T, in^T, dout^T are the memory as it lies and W, in are
 /// transposed by the product.

@@ -57,8 +57,8 @@ void set(cublasLtMatmulDesc_t descriptor,
 template <typename Value>
 void set(cublasLtMatmulPreference_t preference,
          cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
-  GPT_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, attribute,
-                                                  &value, sizeof value));
+  GPT_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value,
+                                                  sizeof value));
 }
 
 cublasLtMatrixLayout_t layout(ddp::DType dtype, std::int64_t rows,
@@ -131,8 +131,8 @@ bool Matmul::try_run(const Product& product) {
 void Matmul::run(const Product& product) {
   const bool done = try_run(product);
   DDP_EXPECT(done, Unavailable, "cuBLASLt ", cublasLtGetVersion(),
-             " has no algorithm for a product of [", product.m, ", ",
-             product.k, "] and [", product.k, ", ", product.n, "] in ",
+             " has no algorithm for a product of [", product.m, ", ", product.k,
+             "] and [", product.k, ", ", product.n, "] in ",
              name(product.dtype), " with result in ",
              name(product.result_dtype), " and leading dimensions ",
              product.lda, ", ", product.ldb, ", ", product.ldd,
@@ -170,8 +170,7 @@ std::unique_ptr<Matmul::Plan> Matmul::make_plan(const Key& key,
       std::int32_t{p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N});
   set(plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSB,
       std::int32_t{p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N});
-  set(plan->descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE,
-      lt_epilogue(p.epilogue));
+  set(plan->descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, lt_epilogue(p.epilogue));
   if (uses_bias(p.epilogue)) {
     // A bias has the operands' type, the gradient of one the result's.
     const bool gradient = p.epilogue == Epilogue::kBiasGradient;
@@ -204,8 +203,8 @@ std::unique_ptr<Matmul::Plan> Matmul::make_plan(const Key& key,
   cublasLtMatmulHeuristicResult_t found[kCandidates];
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle_, plan->descriptor, plan->a, plan->b, plan->d, plan->d,
-      preference, kCandidates, found, &count);
+      handle_, plan->descriptor, plan->a, plan->b, plan->d, plan->d, preference,
+      kCandidates, found, &count);
   if (status == CUBLAS_STATUS_SUCCESS)
     for (int i = 0; i < count; ++i)
       if (found[i].state == CUBLAS_STATUS_SUCCESS)
@@ -221,8 +220,7 @@ bool Matmul::tune(Plan& plan, const Product& product) {
     bool runs = true;
     for (int run = 0; run <= kTimedRuns && runs; ++run) {
       if (run == 1) start.record(stream_);  // the first run warms up
-      runs = launch(plan, plan.algorithms[i], product) ==
-             CUBLAS_STATUS_SUCCESS;
+      runs = launch(plan, plan.algorithms[i], product) == CUBLAS_STATUS_SUCCESS;
     }
     if (!runs) continue;
     end.record(stream_);

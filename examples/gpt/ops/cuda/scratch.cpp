@@ -20,9 +20,8 @@ Context::Context(ddp::StreamView view)
       scratch(view) {
   GPT_CUDA(cudaDeviceGetAttribute(
       &multiprocessors, cudaDevAttrMultiProcessorCount, device.index));
-  GPT_CUDA(cudaDeviceGetAttribute(&shared_bytes,
-                                  cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                  device.index));
+  GPT_CUDA(cudaDeviceGetAttribute(
+      &shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
 }
 
 }  // namespace gpt::cuda

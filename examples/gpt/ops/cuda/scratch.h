@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
-#include "libddp/device/buffer.h"
 #include "kernels/core/tensor.h"
+#include "libddp/device/buffer.h"
 
 namespace gpt::cuda {
 

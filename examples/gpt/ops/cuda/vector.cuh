@@ -158,6 +158,30 @@ struct GradientPointer {
       *p = accumulate ? value + *p : value;
     }
   }
+
+  /// The same for V elements from `first` on, four at a time where fp32
+  /// memory is aligned for that (a gradient may start anywhere in a bucket).
+  template <int V>
+  __device__ void put_pack(std::int64_t first, const float (&values)[V]) const {
+    if constexpr (V % 4 == 0) {
+      float* const p = static_cast<float*>(data) + first;
+      if (!is_bf16 && reinterpret_cast<std::uintptr_t>(p) % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < V; i += 4) {
+          float old[4] = {}, sum[4];
+          if (accumulate) load<4>(p + i).unpack(old);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) sum[j] = values[i + j] + old[j];
+          Pack<float, 4> pack;
+          pack.pack(sum);
+          store<4>(p + i, pack);
+        }
+        return;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) put(first + i, values[i]);
+  }
 };
 
 }  // namespace gpt::cuda
