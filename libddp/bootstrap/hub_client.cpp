@@ -1,7 +1,5 @@
 #include "libddp/bootstrap/hub_client.h"
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/post.hpp>
 #include <condition_variable>
 #include <map>
 #include <mutex>

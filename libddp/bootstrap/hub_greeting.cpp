@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <asio/read.hpp>
 #include <utility>
 
 #include "kernels/core/error.h"

@@ -141,6 +141,7 @@ void meet(Rendezvous& rendezvous, LaunchInfo& launch,
       launch, environment,
       {.init_method = options.init_method,
        .has_mpi = has_mpi(),
+       .mpi_speaks_pmi = mpi_speaks_pmi(),
        .is_mpi_running = is_mpi_running(),
        .has_mpi_communicator = options.mpi_communicator.has_value(),
        .parent_pid = ::getppid()});
