@@ -1,9 +1,6 @@
 #include "libddp/bootstrap/connect.h"
 
 #include <algorithm>
-#include <asio/connect.hpp>
-#include <asio/read.hpp>
-#include <asio/write.hpp>
 #include <chrono>
 #include <map>
 #include <thread>

@@ -1,7 +1,5 @@
 #include "libddp/bootstrap/framed_connection.h"
 
-#include <asio/read.hpp>
-#include <asio/write.hpp>
 #include <exception>
 #include <utility>
 

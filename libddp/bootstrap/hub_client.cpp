@@ -1,7 +1,5 @@
 #include "libddp/bootstrap/hub_client.h"
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/post.hpp>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -32,7 +30,11 @@ class HubClient::Impl {
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  ~Impl() {
+  ~Impl() { disconnect(); }
+
+  void disconnect() noexcept {
+    if (!thread_.joinable()) return;
+    end_with({ErrorKind::kPeerFailure, "this rank has closed its connection"});
     asio::post(io_, [this] {
       connection_->close();
       io_.stop();
@@ -212,6 +214,8 @@ std::optional<std::string> HubClient::request(FrameType type,
 }
 
 FailureWatch& HubClient::failures() noexcept { return impl_->failures(); }
+
+void HubClient::disconnect() noexcept { impl_->disconnect(); }
 
 void HubClient::expect_end() noexcept { impl_->expect_end(); }
 

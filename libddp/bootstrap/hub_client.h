@@ -42,6 +42,8 @@ class HubClient {
   /// "rank 3 (node7, pid 4711)", this one.
   const std::string& self() const noexcept { return self_; }
   FailureWatch& failures() noexcept;
+  /// Closes the connection; from now on requests throw PeerFailure.
+  void disconnect() noexcept;
   /// From now on the end of the connection is no failure.
   void expect_end() noexcept;
 

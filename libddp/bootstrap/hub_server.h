@@ -2,8 +2,6 @@
 /// HubServer: what the hub's one thread does. Private: includes Asio.
 #pragma once
 
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <condition_variable>
 #include <map>
 #include <memory>

@@ -137,6 +137,7 @@ void close_at_exit(const std::shared_ptr<World::State>& state) {
     const auto alive = weak.lock();
     if (!alive) return;
     alive->close(status == 0 ? "" : concat("it exited with status ", status));
+    if (alive->rendezvous.client) alive->rendezvous.client->disconnect();
     // Else the others would see rank 0 end without a word.
     alive->rendezvous.hub.reset();
   });

@@ -194,6 +194,12 @@ bool is_in_slurm_step(const Environment& environment) {
          environment.has("SLURM_PROCID");
 }
 
+bool is_sruns_task(const Environment& environment) {
+  return is_in_slurm_step(environment) &&
+         !environment.has("OMPI_COMM_WORLD_SIZE") &&
+         !environment.has("MPI_LOCALRANKID");
+}
+
 LaunchInfo detect_launch(const Environment& environment,
                          std::optional<int> rank,
                          std::optional<int> world_size) {

@@ -44,6 +44,10 @@ void check_rank(const LaunchInfo& launch);
 /// job alone do not count: a batch script and salloc's shell have them too.
 bool is_in_slurm_step(const Environment& environment);
 
+/// Whether this process is itself a task of such a step, and not started by
+/// an mpirun whose daemon is.
+bool is_sruns_task(const Environment& environment);
+
 /// "RANK=4, WORLD_SIZE is not set", for error texts.
 std::string quote_variables(const Environment& environment,
                             const std::vector<std::string>& names);

@@ -13,6 +13,11 @@ bool is_on_one_node(const LaunchInfo& launch) {
   return launch.local_size == launch.world_size;
 }
 
+bool is_by_srun(const LaunchInfo& launch, const Environment& environment) {
+  return launch.source == LaunchSource::kSlurm ||
+         (launch.source == LaunchSource::kPmi && is_sruns_task(environment));
+}
+
 bool has_agent_store(const Environment& environment) {
   return environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True";
 }
@@ -137,8 +142,12 @@ MeetingMethod method_by_launch(const LaunchInfo& launch,
     case LaunchSource::kAlone:
       return facts.is_mpi_running ? MeetingMethod::kMpi : MeetingMethod::kNone;
     case LaunchSource::kOpenMpi:
-    case LaunchSource::kPmi:
       if (can_mpi) return MeetingMethod::kMpi;
+      break;
+    case LaunchSource::kPmi:
+      if (can_mpi && (facts.mpi_speaks_pmi || environment.has("PMIX_RANK") ||
+                      facts.is_mpi_running))
+        return MeetingMethod::kMpi;
       break;
     case LaunchSource::kSlurm:
       if (facts.has_mpi && launch.has_process_manager)
@@ -180,7 +189,7 @@ std::string job_token(const LaunchInfo& launch, const Environment& environment,
     if (is_on_one_node(launch)) token += concat(":", parent_pid);
     return token;
   }
-  if (launch.source == LaunchSource::kSlurm)
+  if (is_by_srun(launch, environment))
     return concat("slurm:", value("SLURM_JOB_ID"), ".", value("SLURM_STEP_ID"),
                   ":", value("SLURM_RESTART_COUNT"));
   return "";
@@ -203,11 +212,11 @@ MeetingPlan plan_meeting(const LaunchInfo& launch,
       plan.path = url.substr(std::string_view("file://").size());
       break;
     case MeetingMethod::kTcp:
-      plan.hub = !url.empty() ? address_by_url(url, environment, token)
-                 : launch.source == LaunchSource::kSlurm &&
-                         !environment.has("MASTER_ADDR")
-                     ? address_by_slurm(launch, environment, token)
-                     : address_by_master(launch, environment, token);
+      plan.hub =
+          !url.empty() ? address_by_url(url, environment, token)
+          : is_by_srun(launch, environment) && !environment.has("MASTER_ADDR")
+              ? address_by_slurm(launch, environment, token)
+              : address_by_master(launch, environment, token);
       break;
   }
   return plan;

@@ -19,6 +19,7 @@ std::string_view name(MeetingMethod method) noexcept;
 struct MeetingFacts {
   std::string init_method;
   bool has_mpi = false;
+  bool mpi_speaks_pmi = false;
   bool is_mpi_running = false;
   bool has_mpi_communicator = false;
   std::int64_t parent_pid = 0;

@@ -55,12 +55,14 @@ std::string name_the_fix(const LaunchInfo& launch) {
 /// OpenMPI would abort the process in MPI_Init; better an error.
 void check_process_manager(const LaunchInfo& launch,
                            const Environment& environment) {
-  DDP_EXPECT(!is_in_slurm_step(environment) || launch.has_process_manager ||
+  const bool is_served = environment.has("PMIX_RANK") ||
+                         (mpi_speaks_pmi() && environment.has("PMI_RANK"));
+  DDP_EXPECT(!is_sruns_task(environment) || is_served ||
                  environment.get_int("SLURM_STEP_NUM_TASKS").value_or(1) == 1,
              InvalidArgument, "srun started ",
              environment.get("SLURM_STEP_NUM_TASKS").value_or("?"),
-             " tasks without a process manager for MPI, so each would be an "
-             "MPI world of its own: ",
+             " tasks without a process manager that ", library_version(),
+             " knows, so each would be an MPI world of its own: ",
              name_the_fix(launch), ", or use no init_method to meet over TCP");
 }
 
@@ -96,12 +98,10 @@ void check_world(const LaunchInfo& launch, const Environment& environment) {
   int size = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   // Ranks of mpirun inherit the step that started its daemons.
-  const bool is_sruns_task = is_in_slurm_step(environment) &&
-                             !environment.has("OMPI_COMM_WORLD_SIZE") &&
-                             !environment.has("MPI_LOCALRANKID");
   const auto step_tasks =
-      is_sruns_task ? environment.get_int("SLURM_STEP_NUM_TASKS").value_or(size)
-                    : size;
+      is_sruns_task(environment)
+          ? environment.get_int("SLURM_STEP_NUM_TASKS").value_or(size)
+          : size;
   DDP_EXPECT(size == step_tasks, InvalidArgument, "srun started ", step_tasks,
              " tasks (SLURM_STEP_NUM_TASKS) but ", library_version(), " sees ",
              size, ": ", name_the_fix(launch));
@@ -156,6 +156,14 @@ std::string made(const std::function<std::string()>& make) {
 }  // namespace
 
 bool has_mpi() noexcept { return true; }
+
+bool mpi_speaks_pmi() noexcept {
+#ifdef OPEN_MPI
+  return false;
+#else
+  return true;
+#endif
+}
 
 bool is_mpi_running() noexcept {
   int is_initialized = 0;

@@ -15,6 +15,9 @@ namespace ddp {
 
 /// Whether this build has MPI.
 bool has_mpi() noexcept;
+/// Whether that MPI can be served by PMI-1 and PMI-2 (MPICH and its kin, but
+/// not OpenMPI, which aborts where it finds no PMIx).
+bool mpi_speaks_pmi() noexcept;
 /// Whether the program has initialised MPI already (and not yet finalised).
 bool is_mpi_running() noexcept;
 

@@ -14,6 +14,7 @@ namespace {
 }  // namespace
 
 bool has_mpi() noexcept { return false; }
+bool mpi_speaks_pmi() noexcept { return false; }
 bool is_mpi_running() noexcept { return false; }
 
 MpiMeeting meet_over_mpi(const LaunchInfo&, const Environment&,

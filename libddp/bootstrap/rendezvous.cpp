@@ -9,7 +9,6 @@
 
 #include "kernels/core/error.h"
 #include "libddp/bootstrap/file_store.h"
-#include "libddp/bootstrap/hub_client.h"
 #include "libddp/bootstrap/local_hosts.h"
 #include "libddp/bootstrap/memory_control_plane.h"
 #include "libddp/bootstrap/memory_store.h"
@@ -65,8 +64,8 @@ class Host {
     greeting.rank = identity.rank;
     greeting.world_size = identity.world_size;
     greeting.identity = encode(identity);
-    const auto client =
-        std::make_shared<HubClient>(address, greeting, deadline);
+    auto& client = rendezvous_.client;
+    client = std::make_shared<HubClient>(address, greeting, deadline);
     rendezvous_.store = std::make_shared<TcpStore>(client);
     rendezvous_.control = std::make_shared<TcpControlPlane>(client);
   }
@@ -142,6 +141,7 @@ void meet(Rendezvous& rendezvous, LaunchInfo& launch,
       launch, environment,
       {.init_method = options.init_method,
        .has_mpi = has_mpi(),
+       .mpi_speaks_pmi = mpi_speaks_pmi(),
        .is_mpi_running = is_mpi_running(),
        .has_mpi_communicator = options.mpi_communicator.has_value(),
        .parent_pid = ::getppid()});

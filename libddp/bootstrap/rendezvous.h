@@ -7,6 +7,7 @@
 
 #include "libddp/bootstrap/control_plane.h"
 #include "libddp/bootstrap/hub.h"
+#include "libddp/bootstrap/hub_client.h"
 #include "libddp/bootstrap/identity.h"
 #include "libddp/bootstrap/meeting_plan.h"
 #include "libddp/bootstrap/store.h"
@@ -19,7 +20,8 @@ struct Rendezvous {
   MeetingMethod method = MeetingMethod::kNone;
   Identity identity;
   std::optional<int> mpi_communicator;
-  std::unique_ptr<Hub> hub;  ///< on rank 0 alone
+  std::unique_ptr<Hub> hub;           ///< on rank 0 alone
+  std::shared_ptr<HubClient> client;  ///< of store and control, if by TCP
   std::shared_ptr<Store> store;
   std::shared_ptr<ControlPlane> control;
 };

@@ -4,8 +4,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <asio/ip/v6_only.hpp>
-
 #include "kernels/core/error.h"
 #include "libddp/bootstrap/fork_guard.h"
 

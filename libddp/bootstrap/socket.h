@@ -3,15 +3,11 @@
 /// bootstrap's sources, since it includes Asio.
 #pragma once
 
-#ifndef ASIO_STANDALONE
-#define ASIO_STANDALONE
-#endif
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
 #include <optional>
 #include <string>
 
 #include "libddp/base/deadline.h"
+#include "libddp/bootstrap/asio.h"
 
 namespace ddp {
 

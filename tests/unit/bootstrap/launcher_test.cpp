@@ -186,13 +186,14 @@ TEST(Launcher, ReadsANestedStepByItsStepVariablesAlone) {
   expect_launch(info, LaunchSource::kSlurm, 0, 1, 0, 1);
 }
 
+// Recorded: srun -N2 -n4 -m cyclic of an allocation with more room on node1.
 TEST(Launcher, CountsUnevenNodesByTheTaskIds) {
   auto uneven = kSlurmStep;
-  uneven["SLURM_PROCID"] = "2";
+  uneven["SLURM_PROCID"] = "3";
   uneven["SLURM_LOCALID"] = "2";
-  uneven["SLURM_GTIDS"] = "0,1,2";
+  uneven["SLURM_GTIDS"] = "0,2,3";
   uneven["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
-  expect_launch(detect(uneven), LaunchSource::kSlurm, 2, 4, 2, 3);
+  expect_launch(detect(uneven), LaunchSource::kSlurm, 3, 4, 2, 3);
 }
 
 TEST(Launcher, ReadsAStepOfAThousandNodes) {

@@ -129,6 +129,26 @@ TEST(MeetingPlan, MeetsOverMpiWhereAProcessManagerServesIt) {
             MeetingMethod::kTcp);
 }
 
+// Recorded: OpenMPI aborts in MPI_Init under srun --mpi=pmi2.
+TEST(MeetingPlan, MeetsSrunsPmiOverMpiOnlyIfThisMpiSpeaksIt) {
+  const Environment environment({{"SLURM_JOB_ID", "17"},
+                                 {"SLURM_STEP_ID", "3"},
+                                 {"SLURM_PROCID", "0"},
+                                 {"SLURM_STEP_NUM_TASKS", "4"},
+                                 {"SLURM_STEP_NODELIST", "node[1-2]"},
+                                 {"PMI_RANK", "0"},
+                                 {"PMI_SIZE", "4"}});
+  const auto info = detect_launch(environment);
+  auto open_mpi = facts(true);
+  EXPECT_EQ(plan_meeting(info, environment, open_mpi).method,
+            MeetingMethod::kTcp);
+  EXPECT_EQ(plan_meeting(info, environment, open_mpi).hub.token,
+            "slurm:17.3:0");
+  open_mpi.mpi_speaks_pmi = true;
+  EXPECT_EQ(plan_meeting(info, environment, open_mpi).method,
+            MeetingMethod::kMpi);
+}
+
 TEST(MeetingPlan, MeetsTorchrunOverTcpEvenWithMpi) {
   EXPECT_EQ(plan_meeting(launched(LaunchSource::kTorchrun, 2), master(),
                          facts(true, true))
