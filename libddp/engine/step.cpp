@@ -78,6 +78,7 @@ VoteRules DataParallel::Impl::rules(const StepInput& input) const {
 }
 
 void DataParallel::Impl::step(const StepInput& input, StreamView stream) {
+  reducer->follow_reader(stream);  // steps may be on one stream, then another
   if (reducer->is_in_pass()) {
     reducer->finish(stream);
     close_window(stream);

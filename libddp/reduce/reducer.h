@@ -56,6 +56,8 @@ class Reducer {
   /// Ends the window: gradients are forgotten. What is written next, on any
   /// stream, comes after what `reader` holds now.
   void reset(StreamView reader);
+  /// Makes `stream` come after the reader of the last window.
+  void follow_reader(StreamView stream);
 
   /// A pass has begun and not all buckets have left.
   bool is_in_pass() const noexcept { return in_pass_; }
@@ -106,7 +108,6 @@ class Reducer {
   }
   TensorView slot(int owner) const;
   void expect_trainable(int parameter) const;
-  void follow_reader(StreamView stream);
   void begin_pass();
   void reopen(BucketRef ref, StreamView stream);
   void fill_absent(BucketRef ref, StreamView stream);
