@@ -76,8 +76,12 @@ class Checker:
     def read_lists(self):
         """All files that a CMakeLists.txt names, with its own folder."""
         listed = set()
-        lists_of_all = [*self.root.glob("*/**/CMakeLists.txt"),
-                        *self.root.glob("tests/support/*.cmake")]
+        # Not of build/, where other tests make and remove such files.
+        lists_of_all = [
+            *(each for folder in FOLDERS
+              for each in (self.root / folder).glob("**/CMakeLists.txt")),
+            *self.root.glob("tests/support/*.cmake"),
+        ]
         for lists in lists_of_all:
             for word in re.findall(r"[\w./$\-{}]+", lists.read_text()):
                 word = word.replace("${PROJECT_SOURCE_DIR}", str(self.root))
